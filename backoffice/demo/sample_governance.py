@@ -31,9 +31,9 @@ from backoffice.policies.document import PolicyDocument
 from backoffice.recipients.keys import address_key, bank_account_key, user_key
 from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
 
-TREASURY, DIRECTORS, PAYMENTS = "Treasury", "Directors", "Payments"
+TREASURY, DIRECTORS, PAYMENT_DESK = "Treasury", "Directors", "Payment desk"
 # The approvers share the last one, so that each can name the other as stand-in.
-_MEMBERS = {TREASURY: ("Chidi", "Ngozi"), DIRECTORS: ("Amara", "Femi"), PAYMENTS: ("Amara", "Chidi")}
+_MEMBERS = {TREASURY: ("Chidi", "Ngozi"), DIRECTORS: ("Amara", "Femi"), PAYMENT_DESK: ("Amara", "Chidi")}
 _TEAM_BEGAN, _POLICY_BEGAN = timedelta(days=60), timedelta(days=50)
 _REGISTER_BEGAN, _REVIEWED = timedelta(days=45), timedelta(days=32)
 _LEAVE_AGREED = timedelta(days=2)
@@ -108,7 +108,7 @@ class Governance:
     def _leave(self) -> DelegationPayload:
         """Begins later, so that both approvers can be tried until then."""
         away, stand_in = self.people["Chidi"], self.people["Amara"]
-        [group] = _groups(PAYMENTS)
+        [group] = _groups(PAYMENT_DESK)
         today = timezone.localdate()
         return DelegationPayload(
             person=away.pk,

@@ -38,9 +38,9 @@ def test_it_has_groups_policies_recipients_and_a_review(history: SampleOperation
     people = User.objects.in_bulk()
     members = {people[pk].first_name: list(found.values()) for pk, found in groups_of(people).items()}
     assert members == {
-        "Amara": ["Directors", "Payments"],
+        "Amara": ["Directors", "Payment desk"],
         "Femi": ["Directors"],
-        "Chidi": ["Payments", "Treasury"],
+        "Chidi": ["Payment desk", "Treasury"],
         "Ngozi": ["Treasury"],
     }
     assert (policy_in_effect().number, len(policy_in_effect().document.rules)) == (1, 4)
