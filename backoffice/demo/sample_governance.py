@@ -1,4 +1,5 @@
-"""Sample data of the demo: groups, approval policies, recipients and an access review, each agreed on by two people.
+"""Sample data of the demo: groups, approval policies, recipients, a delegation and an access review, each agreed on by
+two people.
 
 Made by the product's own services under an earlier clock, so that nobody has to wait for new rights. Two changes wait
 for approval: an invitation, and a version of the policies.
@@ -20,6 +21,7 @@ from backoffice.demo.sample_data import EVM_ADDRESS, TRON_ADDRESS, SampleOperati
 from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.delegation import DelegationPayload
 from backoffice.operations.kinds.form_fields import RecipientAccountPayload
 from backoffice.operations.kinds.recipient import RecipientChange, RecipientDetails, RecipientPayload
 from backoffice.operations.kinds.staff_change import NamedGroup, StaffChange, StaffChangePayload
@@ -29,10 +31,13 @@ from backoffice.policies.document import PolicyDocument
 from backoffice.recipients.keys import address_key, bank_account_key, user_key
 from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
 
-TREASURY, DIRECTORS = "Treasury", "Directors"
-_MEMBERS = {TREASURY: ("Chidi", "Ngozi"), DIRECTORS: ("Amara", "Femi")}
+TREASURY, DIRECTORS, PAYMENT_DESK = "Treasury", "Directors", "Payment desk"
+# The approvers share the last one, so that each can name the other as stand-in.
+_MEMBERS = {TREASURY: ("Chidi", "Ngozi"), DIRECTORS: ("Amara", "Femi"), PAYMENT_DESK: ("Amara", "Chidi")}
 _TEAM_BEGAN, _POLICY_BEGAN = timedelta(days=60), timedelta(days=50)
 _REGISTER_BEGAN, _REVIEWED = timedelta(days=45), timedelta(days=32)
+_LEAVE_AGREED = timedelta(days=2)
+_LEAVE_BEGINS, _LEAVE_ENDS = timedelta(days=12), timedelta(days=25)
 _LATELY = timedelta(hours=3)  # a recipient that was approved then cools
 _NOW = timedelta(minutes=10)
 _USERS = (
@@ -63,6 +68,7 @@ class Governance:
         self._agree("Zainab", "Kemi", _POLICY_BEGAN, "approval_policy", _policy(0, _rules()))
         self._make_recipients()
         self._agree("Zainab", "Kemi", _REVIEWED, "access_review", _review())
+        self._agree("Chidi", "Zainab", _LEAVE_AGREED, "delegation", self._leave())
         self._make_changes_that_wait()
 
     def _make_recipients(self) -> None:
@@ -98,6 +104,24 @@ class Governance:
         )
         stricter = [{**_rules()[0], "when": {**_rules()[0]["when"], "amount": {"above": "300000"}}}]
         self._prepare("Kemi", _NOW, "approval_policy", _policy(1, [*stricter, *_rules()[1:]], changed=1))
+
+    def _leave(self) -> DelegationPayload:
+        """Begins later, so that both approvers can be tried until then."""
+        away, stand_in = self.people["Chidi"], self.people["Amara"]
+        [group] = _groups(PAYMENT_DESK)
+        today = timezone.localdate()
+        return DelegationPayload(
+            person=away.pk,
+            person_name=away.full_name,
+            stand_in=stand_in.pk,
+            stand_in_name=stand_in.full_name,
+            group=group.id,
+            group_name=group.name,
+            first_day=today + _LEAVE_BEGINS,
+            last_day=today + _LEAVE_ENDS,
+            time_zone="Africa/Lagos",
+            reason="Annual leave",
+        )
 
     def _change_staff(self, ago: timedelta, **members: Any) -> None:
         payload = StaffChangePayload(reason="Named in the approval policies", **members)

@@ -8,6 +8,7 @@ the integrity checks compare operations with the whole audit log.
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts import models as accounts
 from backoffice.accounts.rights import AccessReview, BreakGlassChange, RightsGrant
@@ -50,6 +51,7 @@ _PRUNED = [
     TableRetention(
         Delivery,
         Keeping.PRUNED,
+        label=_("Webhook deliveries"),
         setting="KEEP_DELIVERIES_DAYS",
         since="received_at",
         which=Q(check_due_at=None),
@@ -57,29 +59,66 @@ _PRUNED = [
     TableRetention(
         ExportJob,
         Keeping.PRUNED,
+        label=_("Exports without a file"),
         setting="KEEP_EXPORTS_DAYS",
         since="ended_at",
         which=Q(state__in=_ENDED_EXPORTS, mail_due_at=None),
     ),
     TableRetention(
-        Message, Keeping.PRUNED, setting="KEEP_NOTIFICATIONS_DAYS", since="created_at", which=Q(due_at=None)
+        Message,
+        Keeping.PRUNED,
+        label=_("Notifications"),
+        setting="KEEP_NOTIFICATIONS_DAYS",
+        since="created_at",
+        which=Q(due_at=None),
     ),
-    TableRetention(Occurrence, Keeping.PRUNED, setting="KEEP_OCCURRENCES_DAYS", since="at"),
+    TableRetention(
+        Occurrence, Keeping.PRUNED, label=_("Notified events"), setting="KEEP_OCCURRENCES_DAYS", since="at"
+    ),
     TableRetention(
         batches.PayoutFile,
         Keeping.PRUNED,
+        label=_("Uploaded files that were not submitted"),
         setting="KEEP_UPLOADS_DAYS",
         since="uploaded_at",
         which=~Q(state=batches.FileState.SUBMITTED),
         cascades=(batches.PayoutFileRow,),
     ),
     TableRetention(
-        ledger.BalanceSnapshot, Keeping.PRUNED, setting="KEEP_BALANCE_SNAPSHOTS_DAYS", since="slot"
+        ledger.BalanceSnapshot,
+        Keeping.PRUNED,
+        label=_("Balance history"),
+        setting="KEEP_BALANCE_SNAPSHOTS_DAYS",
+        since="slot",
     ),
-    TableRetention(CachedReadRow, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="expires_at"),
-    TableRetention(AnsweredForm, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="created_at"),
-    TableRetention(accounts.StaffSession, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="expire_date"),
-    TableRetention(accounts.SetupLink, Keeping.PRUNED, setting="KEEP_SETUP_LINKS_DAYS", since="expires_at"),
+    TableRetention(
+        CachedReadRow,
+        Keeping.PRUNED,
+        label=_("Last results of reads from the provider"),
+        setting="KEEP_EXPIRED_DAYS",
+        since="expires_at",
+    ),
+    TableRetention(
+        AnsweredForm,
+        Keeping.PRUNED,
+        label=_("Answers to submitted forms"),
+        setting="KEEP_EXPIRED_DAYS",
+        since="created_at",
+    ),
+    TableRetention(
+        accounts.StaffSession,
+        Keeping.PRUNED,
+        label=_("Expired sessions"),
+        setting="KEEP_EXPIRED_DAYS",
+        since="expire_date",
+    ),
+    TableRetention(
+        accounts.SetupLink,
+        Keeping.PRUNED,
+        label=_("Expired set-up links"),
+        setting="KEEP_SETUP_LINKS_DAYS",
+        since="expires_at",
+    ),
 ]
 
 _EVIDENCE = [

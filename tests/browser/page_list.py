@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import Page, expect
 
@@ -21,6 +22,8 @@ from tests.browser.people import (
 NOBODY = "nobody"
 SENT_TOGETHER = "00000000-0000-4000-8000-000000000000"
 """The id of an order to send several operations."""
+OTHER_HOLDER = "JOHN BULL ENTERPRISES"
+"""Whom the bank names for an approved withdrawal to somebody else."""
 LONG_WORD = "Donaudampfschifffahrtsgesellschaft" * 6
 _OPERATION = "/operations/00000000-0000-0000-0000-000000000000/"
 
@@ -98,6 +101,60 @@ def payout_file(name: str) -> Callable[[People, Page], object]:
         expect(page.get_by_role("heading", level=1)).to_have_text(name)
 
     return visit
+
+
+def recipient_file(name: str) -> Callable[[People, Page], object]:
+    """This person's file of recipients."""
+
+    def visit(_office: People, page: Page) -> None:
+        page.goto("/settings/recipients/import/")
+        page.get_by_role("link", name=name).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+    return visit
+
+
+def import_rows(people: People, page: Page) -> None:
+    """The rows of the import that waits."""
+    waiting("recipient_import")(people, page)
+    page.goto(f"{page.url}recipients/")
+
+
+def delegation(_office: People, page: Page) -> None:
+    """The form with which an approver names a stand-in."""
+    page.goto("/settings/delegations/")
+    page.get_by_role("button", name="Name a stand-in…").click()
+    expect(page.get_by_label("Stand-in")).to_be_visible()
+
+
+def delegation_refused(people: People, page: Page) -> None:
+    delegation(people, page)
+    steps.press(page, "Review details")
+    expect(page.locator("[aria-invalid=true]").first).to_be_visible()
+
+
+def reviewed_delegation(people: People, page: Page) -> None:
+    delegation(people, page)
+    page.get_by_label("Stand-in").select_option(index=1)
+    for label in ("First day", "Last day"):
+        page.get_by_label(label).fill(str(datetime.now(UTC).date() + timedelta(days=60)))
+    page.get_by_label("Reason").fill("Annual leave")
+    steps.press(page, "Review details")
+    expect(steps.button(page, "Submit for approval")).to_be_visible()
+
+
+def proposed_version(people: People, page: Page) -> None:
+    """The version of the policies that waits, beside the one in effect."""
+    waiting("approval_policy")(people, page)
+    page.goto(f"/settings/policies/proposals/{page.url.rstrip('/').rpartition('/')[2]}/")
+
+
+def held_payment(_office: People, page: Page) -> None:
+    """A withdrawal that is not sent because the bank names another holder than was approved."""
+    listed = page.request.get("/operations/?tab=open&kind=withdrawal&status=approved").text()
+    addresses = re.findall(r'class="row" href="([^"]+)"', listed)
+    page.goto(next(one for one in addresses if OTHER_HOLDER in page.request.get(one).text()))
+    expect(page.get_by_text(OTHER_HOLDER).first).to_be_visible()
 
 
 def batch_rows(text: str) -> Callable[[People, Page], object]:
@@ -271,6 +328,14 @@ PAGES = [
     ListedPage(PREPARER, "recipients", at("/settings/recipients/")),
     ListedPage(PREPARER, "recipients that nothing fits", at("/settings/recipients/?q=nobody")),
     ListedPage(PREPARER, "import recipients", at("/settings/recipients/import/")),
+    ListedPage(PREPARER, "columns of recipients", recipient_file("recipient-columns.csv")),
+    ListedPage(PREPARER, "recipients with errors", recipient_file("recipient-errors.csv")),
+    ListedPage(PREPARER, "valid recipients", recipient_file("recipient-valid.csv")),
+    ListedPage(
+        PREPARER,
+        "a recipient",
+        first_listed("/settings/recipients/?q=Harbour", r"/settings/recipients/[0-9a-f-]{36}/"),
+    ),
     ListedPage(PREPARER, "a new recipient", at("/operations/prepare/recipient/?change=add")),
     ListedPage(PREPARER, "a new address", at("/operations/prepare/recipient/?change=add&type=address")),
     ListedPage(PREPARER, "recipient refused", recipient_refused),
@@ -306,6 +371,14 @@ PAGES = [
     ListedPage(APPROVER, "waiting batch", waiting("batch")),
     ListedPage(APPROVER, "rows of a waiting batch", batch_rows("pending.csv")),
     ListedPage(APPROVER, "rows of an approved batch", batch_rows("approved.csv")),
+    ListedPage(APPROVER, "waiting import", waiting("recipient_import")),
+    ListedPage(APPROVER, "rows of a waiting import", import_rows),
+    ListedPage(APPROVER, "waiting recipient", waiting("recipient")),
+    ListedPage(APPROVER, "payment to another holder", held_payment),
+    ListedPage(APPROVER, "delegations", at("/settings/delegations/")),
+    ListedPage(APPROVER, "delegation", delegation),
+    ListedPage(APPROVER, "delegation refused", delegation_refused),
+    ListedPage(APPROVER, "delegation to review", reviewed_delegation),
     ListedPage(PREPARER, "operations of a kind", at("/operations/withdrawals/?since=2026-01-01&text=o")),
     ListedPage(PREPARER, "not allowed", at("/settings/audit/")),
     ListedPage(PREPARER, "nothing there", at(_OPERATION)),
@@ -382,6 +455,9 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "team person", first_listed("/settings/team/", r"/settings/team/\d+/")),
     ListedPage(ADMINISTRATOR, "team invitation", at("/operations/prepare/staff_change/?change=invite")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
+    ListedPage(ADMINISTRATOR, "waiting invitation", waiting("staff_change")),
+    ListedPage(ADMINISTRATOR, "waiting version of the policies", waiting("approval_policy")),
+    ListedPage(ADMINISTRATOR, "old and new version of the policies", proposed_version),
     ListedPage(ADMINISTRATOR, "approval policies", at("/settings/policies/")),
     ListedPage(ADMINISTRATOR, "new version of the policies", at("/settings/policies/draft/")),
     ListedPage(ADMINISTRATOR, "new rule", at("/settings/policies/draft/rules/new/")),

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from payments_gateway.profile.model import ProfileName
-from tests.browser.page_list import SENT_TOGETHER
+from tests.browser.page_list import OTHER_HOLDER, SENT_TOGETHER
 from tests.browser.people import APPROVER, PREPARER
 from tools.demo import UNRECOGNISED_TRANSACTION
 from tools.processes import Stack, temporary_stack
@@ -38,12 +38,11 @@ from backoffice.accounts.models import User
 from backoffice.operations.batches import checking, creation, files, submission
 from backoffice.operations.workflow import approvals
 preparer, approver = (User.objects.get(full_name=name) for name in ("{PREPARER}", "{APPROVER}"))
-header = "currency,amount,receiver_username,memo"
-def uploaded(name, rows):
+def uploaded(name, rows, kind="transfer", header="currency,amount,receiver_username,memo"):
     content = "\\n".join([header, *rows]).encode()
-    return files.upload_file(actor=preparer, kind="transfer", name=name, content=content, language="en")
-def checked(name, rows):
-    file = uploaded(name, rows)
+    return files.upload_file(actor=preparer, kind=kind, name=name, content=content, language="en")
+def checked(name, rows, **options):
+    file = uploaded(name, rows, **options)
     files.check_columns(file.pk, actor=preparer, mapping=file.mapping)
     checking.check_file(file.pk, seconds=60)
     return file
@@ -61,6 +60,25 @@ approvals.approve_operation(
 )
 creation.create_operations(approved.pk)
 """
+
+RECIPIENTS = f"""
+from backoffice.operations.batches import recipient_import
+from backoffice.operations.models.holds import HolderChange
+from backoffice.operations.models.operations import Operation
+kind = {{"kind": "recipient", "header": "type,name,account,bank_code,alias,currency,notes"}}
+def user(number):
+    return f"user,Supplier {{number}},supplier.{{number}},,Alias {{number}},NGN,Contract {{number}}"
+uploaded("recipient-columns.csv", [user(1)], **kind)
+checked("recipient-errors.csv", ["bank,Somebody,12,044,,,", "nobody,Somebody,12,,,,", user(2), user(2)], **kind)
+checked("recipient-valid.csv", [user(3), user(4)], **kind)
+pending = checked("recipient-pending.csv", [user(number) for number in range(5, 9)], **kind)
+recipient_import.submit_recipients(pending.pk, actor=preparer, reason="Suppliers of the season")
+held = Operation.objects.filter(kind="withdrawal", status="approved").first()
+HolderChange.objects.create(
+    operation=held, approved_name=held.recipient, name="{OTHER_HOLDER}", found_at=timezone.now()
+)
+"""
+"""After PAYOUTS: files of recipients, and an approved withdrawal whose holder has another name at the bank."""
 
 
 @contextmanager
@@ -83,7 +101,7 @@ def demo_stack(folder: Path, profile: ProfileName, first_command: str = "") -> I
 @contextmanager
 def stack_for_every_page(folder: Path, profile: ProfileName) -> Iterator[Stack]:
     """The provider delivers a webhook of a transaction here that no operation explains: that raises an incident."""
-    with demo_stack(folder, profile, PAYOUTS) as running:
+    with demo_stack(folder, profile, PAYOUTS + RECIPIENTS) as running:
         running.manage("shell", "--verbosity", "0", "--command", WEBHOOKS_ON + UNRECOGNISED_TRANSACTION)
         running.manage("shell", "--verbosity", "0", "--command", ORDER_SENT_TOGETHER)
         yield running

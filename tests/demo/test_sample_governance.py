@@ -14,9 +14,11 @@ from backoffice.demo.people import ensure_people
 from backoffice.demo.sample_data import SampleOperations, new_sample_operations
 from backoffice.demo.sample_governance import make_sample_governance
 from backoffice.governance.team import team_members
+from backoffice.operations.kinds.delegation import stand_ins_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Status
+from backoffice.policies.delegations import Delegation
 from backoffice.policies.models import policy_in_effect
 from backoffice.recipients.register import newest_versions
 from tests.sandbox_process import SandboxProcess
@@ -36,9 +38,9 @@ def test_it_has_groups_policies_recipients_and_a_review(history: SampleOperation
     people = User.objects.in_bulk()
     members = {people[pk].first_name: list(found.values()) for pk, found in groups_of(people).items()}
     assert members == {
-        "Amara": ["Directors"],
+        "Amara": ["Directors", "Payment desk"],
         "Femi": ["Directors"],
-        "Chidi": ["Treasury"],
+        "Chidi": ["Payment desk", "Treasury"],
         "Ngozi": ["Treasury"],
     }
     assert (policy_in_effect().number, len(policy_in_effect().document.rules)) == (1, 4)
@@ -48,6 +50,16 @@ def test_it_has_groups_policies_recipients_and_a_review(history: SampleOperation
     assert due > clock.now()
     waiting = Operation.objects.filter(status=Status.PENDING).values_list("kind", flat=True)
     assert sorted(waiting) == ["approval_policy", "recipient", "staff_change"]
+
+
+def test_approvers_can_stand_in_for_each_other_and_one_delegation_begins_later(
+    history: SampleOperations,
+) -> None:
+    approvers = [history.people[name] for name in ("Amara", "Chidi")]
+    assert [len(stand_ins_for(one)) for one in approvers] == [1, 1]
+    delegation = Delegation.objects.get()
+    assert str(delegation) == "Amara Okafor for Chidi Nwosu"
+    assert delegation.starts_at > clock.now()
 
 
 def test_nobody_waits_for_new_rights(history: SampleOperations) -> None:

@@ -28,6 +28,7 @@ def test_a_line_is_complete(table: object) -> None:
     if line.keeping == Keeping.PRUNED:
         assert hasattr(settings, line.setting)
     assert bool(line.since) == (line.keeping in {Keeping.PRUNED, Keeping.EVIDENCE})
+    assert bool(line.label) == (line.keeping == Keeping.PRUNED)
     assert bool(line.reason) == (line.keeping in {Keeping.BOUNDED, Keeping.RECORD})
 
 

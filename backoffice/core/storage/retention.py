@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import Model, Q, TextChoices
 from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class Keeping(TextChoices):
@@ -21,13 +25,14 @@ class Keeping(TextChoices):
 class TableRetention:
     """What becomes of the rows of one table.
 
-    A pruned one names the setting with its days, and the field with the time from which they count; `which` are
-    the rows that may be deleted at all. `reason` says what bounds any other.
+    A pruned one names the setting with its days, the field with the time from which they count, and what its rows are
+    on the System page; `which` are the rows that may be deleted at all. `reason` says what bounds any other.
     """
 
     model: type[Model]
     keeping: Keeping
     reason: str = ""
+    label: "StrOrPromise" = ""
     setting: str = ""
     since: str = ""
     which: Q = field(default_factory=Q)

@@ -99,8 +99,8 @@ _CURRENCY_NAMES = (gettext_noop("Nigerian naira"), gettext_noop("US dollar"), ge
 
 @register.filter
 def currency_name(code: str) -> str:
-    """`Nigerian naira`; the code itself for an unknown currency."""
-    return gettext(CURRENCIES[code].name) if code in CURRENCIES else code
+    """`Nigerian naira · NGN`; the code alone for an unknown currency."""
+    return f"{gettext(CURRENCIES[code].name)} · {code}" if code in CURRENCIES else code
 
 
 @register.simple_tag

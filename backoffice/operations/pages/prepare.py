@@ -35,7 +35,7 @@ from backoffice.operations.errors import (
     DuplicateUnknownError,
     OperationError,
 )
-from backoffice.operations.kinds.base import KindForm, OperationKind
+from backoffice.operations.kinds.base import KindForm, MoneyKind, OperationKind
 from backoffice.operations.kinds.form_fields import AmountForm
 from backoffice.operations.kinds.otp_secret import OtpSecretForm
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
@@ -327,6 +327,7 @@ def _review_page(
         "submission": submission,
         "sentence": kind.sentence(payload),
         "facts": facts_of(kind, payload),
+        "moves_money": isinstance(kind, MoneyKind),
         "cautions": [
             *kind.cautions(payload),
             *look_alike_warnings(KINDS[kind.name], payload),

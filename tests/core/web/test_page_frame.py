@@ -237,7 +237,7 @@ def test_a_missing_page_is_reported_inside_the_frame(client: Client, sign_in: Si
     assert "Page not found" in answer.content.decode()
 
 
-@pytest.mark.parametrize("template", ["500.html", "403_csrf.html"])
+@pytest.mark.parametrize("template", ["500.html", "503.html", "403_csrf.html"])
 def test_the_error_pages_need_no_context(template: str) -> None:
     html = render_to_string(template)
     assert "<h1>" in html

@@ -78,6 +78,11 @@ class Waiting:
         return self.cooling_until is not None and not settings.RECIPIENT_COOLING_EXTRA_APPROVAL
 
     @property
+    def has_levels(self) -> bool:
+        """Whether the levels are listed: there are several, or the one is not that of the operation's rule."""
+        return len(self.levels) > 1 or self.is_tightened
+
+    @property
     def people_missing(self) -> int:
         """How many more people than those in `able` the open level needs."""
         return max(next((level.missing for level in self.levels if level.missing), 0) - len(self.able), 0)
