@@ -35,7 +35,7 @@ from backoffice.core.encryption import EncryptedRow
 def validate_time_zone(name: str) -> None:
     """Raises ValidationError unless this is a name of the IANA time zone database."""
     if name not in available_timezones():
-        raise ValidationError(gettext("Choose a time zone from the list."))
+        raise ValidationError(gettext("Select a time zone from the list."))
 
 
 class Theme(models.TextChoices):

@@ -198,7 +198,7 @@ class RightsGrantManager(RestrictingManager["RightsGrant"]):
 class RecoveryManager(RestrictingManager["RightsGrant"]):
     """Reactivations and resets of second factors.
 
-    They restrict only while two other administrators can approve changes of staff. Otherwise an installation would be
+    They restrict only while two other administrators can approve staff changes. Otherwise an installation would be
     locked out for a day.
     """
 
@@ -233,7 +233,7 @@ class RightsGrant(models.Model):
     """Rights that two people gave to a third one: an account, a role, a group, or a new second factor.
 
     The person can neither approve, send nor resolve for a day (`RestrictionCause.NEW_RIGHTS`); after a recovery of the
-    account, nor agree on changes of staff (`RestrictionCause.RECOVERED_ACCOUNT`). `roles` and `groups` are those that
+    account, nor agree on staff changes (`RestrictionCause.RECOVERED_ACCOUNT`). `roles` and `groups` are those that
     the person did not have before: names of roles, ids of groups. The first administrator invites the second one
     alone; only that has neither operation nor approver.
     """

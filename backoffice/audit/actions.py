@@ -12,7 +12,7 @@ class Action(models.TextChoices):
     # audit
     LOG_VERIFIED = "audit.verified", pgettext_lazy("audit action", "verified")
     EVIDENCE_ARCHIVED = "audit.archived", pgettext_lazy("audit action", "archived")
-    DATA_PRUNED = "audit.pruned", pgettext_lazy("audit action", "deleted")
+    DATA_PRUNED = "audit.pruned", pgettext_lazy("audit action", "deleted expired data from")
 
     # reports
     REPORT_REQUESTED = "report.requested", pgettext_lazy("audit action", "started to export")
@@ -20,7 +20,7 @@ class Action(models.TextChoices):
     EXPORT_REQUESTED = "export.requested", pgettext_lazy("audit action", "started a background export of")
     EXPORT_COMPLETED = (
         "export.completed",
-        pgettext_lazy("audit action", "has a file ready to download from the export of"),
+        pgettext_lazy("audit action", "has a finished export of"),
     )
     EXPORT_FAILED = "export.failed", pgettext_lazy("audit action", "had a failed export of")
     EXPORT_CANCELLED = "export.cancelled", pgettext_lazy("audit action", "cancelled the export of")
@@ -194,7 +194,7 @@ class Action(models.TextChoices):
 
     RECIPIENT_ADDED = "recipient.added", pgettext_lazy("audit action", "added the recipient")
     RECIPIENT_CHANGED = "recipient.changed", pgettext_lazy("audit action", "changed the recipient")
-    DELEGATION_AGREED = "delegation.agreed", pgettext_lazy("audit action", "agreed on the delegation")
+    DELEGATION_AGREED = "delegation.agreed", pgettext_lazy("audit action", "approved the delegation")
     DELEGATION_ENDED = "delegation.ended", pgettext_lazy("audit action", "ended the delegation")
     RECIPIENT_RETIRED = "recipient.retired", pgettext_lazy("audit action", "retired the recipient")
 
@@ -218,7 +218,7 @@ class Action(models.TextChoices):
     # webhooks
     DELIVERY_RECHECKED = (
         "delivery.rechecked",
-        pgettext_lazy("audit action", "requested new processing of"),
+        pgettext_lazy("audit action", "requested reprocessing of"),
     )
     DELIVERY_TEST_SENT = "delivery.test_sent", pgettext_lazy("audit action", "started a test delivery to")
 

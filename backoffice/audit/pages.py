@@ -68,7 +68,7 @@ _GROUP_LABELS = {
     "delegation": _("Delegations"),
     "incident": _("Incidents"),
     "policy": _("Approval policies"),
-    "payments": _("Pauses of payments"),
+    "payments": _("Payment pauses"),
     "recipient": _("Recipients"),
     "saved_account": _("Saved bank accounts"),
     "summary_discrepancy": _("Discrepancies in the provider's summary"),

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
 
@@ -149,8 +149,16 @@ class RuleForm(forms.Form):
         coerce=int,
         widget=forms.CheckboxSelectMultiple,
     )
-    start = forms.TimeField(label=_("From"), required=False, widget=forms.TimeInput(attrs={"type": "time"}))
-    end = forms.TimeField(label=_("To"), required=False, widget=forms.TimeInput(attrs={"type": "time"}))
+    start = forms.TimeField(
+        label=pgettext_lazy("time of day", "From"),
+        required=False,
+        widget=forms.TimeInput(attrs={"type": "time"}),
+    )
+    end = forms.TimeField(
+        label=pgettext_lazy("time of day", "To"),
+        required=False,
+        widget=forms.TimeInput(attrs={"type": "time"}),
+    )
     more_rows_than = forms.IntegerField(label=_("Rows in batch above"), required=False, min_value=0)
     refuse = forms.CharField(
         label=_("Refuse with this reason"),
@@ -172,12 +180,12 @@ class RuleForm(forms.Form):
                 label=_("Approvals"), required=False, min_value=1, max_value=MOST_APPROVALS
             )
             self.fields[f"of{number}"] = forms.ChoiceField(
-                label=_("Of"), required=False, choices=people.of_levels
+                label=_("Approvers"), required=False, choices=people.of_levels
             )
             self.fields[f"named{number}"] = forms.MultipleChoiceField(
                 label=_("Named people"),
                 required=False,
-                help_text=_("Only if “Of” is “Named people”."),
+                help_text=_("Only if “Approvers” is “Named people”."),
                 choices=named,
                 widget=forms.SelectMultiple(attrs={"size": 4}),
             )

@@ -49,7 +49,7 @@ DAILY_AT = 8  # o'clock, in the person's time zone
 class Problem(models.TextChoices):
     """Why a message was not delivered. The label is the sentence, with its parameters in braces."""
 
-    NOT_REACHED = "not_reached", _("The server cannot be reached, or did not answer.")
+    NOT_REACHED = "not_reached", _("The server cannot be reached, or did not respond.")
     TIMED_OUT = "timed_out", _("The server did not respond in time.")
     REFUSED = "refused", _("The server refused the message.")
     STATUS = "status", _("The server responded with status {status}.")

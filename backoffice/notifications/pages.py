@@ -83,7 +83,7 @@ class ChatChannelForm(forms.Form):
         max_length=1000,
         label=_("URL of the channel"),
         help_text=_(
-            "The address that Slack, Discord or Teams give, or an Apprise URL such as tgram://… or ntfys://…"
+            "The webhook URL from Slack, Discord or Teams, or an Apprise URL such as tgram://… or ntfys://…"
         ),
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )

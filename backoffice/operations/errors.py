@@ -34,8 +34,7 @@ class AccountRestrictedError(OperationError):
     """A change of the account, with break-glass or by two people, is in effect until this moment."""
 
     def __init__(self, restriction: Restriction) -> None:
-        until = f"{restriction.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        super().__init__(_CAUSES[restriction.cause], until=until)
+        super().__init__(_CAUSES[restriction.cause], until=restriction.until.astimezone(UTC).isoformat())
 
 
 class OwnAccountError(OperationError):
@@ -314,7 +313,7 @@ class RecipientCoolingError(OperationError):
     """The recipient can be paid from this moment."""
 
     def __init__(self, until: datetime) -> None:
-        super().__init__(Refusal.RECIPIENT_COOLING, until=f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+        super().__init__(Refusal.RECIPIENT_COOLING, until=until.astimezone(UTC).isoformat())
 
 
 class SavedViewError(Exception):

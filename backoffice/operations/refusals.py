@@ -6,7 +6,7 @@ from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
 
-from backoffice.core.web.formatting import code_sentence
+from backoffice.core.web.formatting import code_sentence, local_time_of_iso
 from backoffice.operations.states import Status
 from backoffice.policies.document import Level
 from backoffice.policies.sentences import kind_name, level_text
@@ -67,7 +67,7 @@ class Refusal(TextChoices):
             "The last day must not be before the first day, and at most six months after it. Nothing was changed."
         ),
     )
-    DELEGATION_OVER = ("delegation_over", _("This delegation has ended. Nothing was changed."))
+    DELEGATION_OVER = ("delegation_over", _("This delegation has already ended. Nothing was changed."))
     DELEGATION_NOT_ENTITLED = (
         "delegation_not_entitled",
         _(
@@ -82,28 +82,30 @@ class Refusal(TextChoices):
     DELEGATION_OVERLAPS = (
         "delegation_overlaps",
         _(
-            "Another delegation of this person is in effect on some of these days. Nothing was changed. End it first."
+            "Another delegation of this person covers some of these days. Nothing was changed. End that "
+            "one first."
         ),
     )
     DELEGATION_CHAIN = (
         "delegation_chain",
         _(
-            "A stand-in cannot have a stand-in: one of both people already is, or has, a stand-in on some of these "
-            "days. Nothing was changed."
+            "A stand-in cannot have a stand-in: on some of these days, one of the two people already is "
+            "or has a stand-in. Nothing was changed."
         ),
     )
     RECOVERY_WAIT = (
         "recovery_wait",
         _(
-            "Your account was reactivated, or you got a new second factor. You cannot approve changes of staff or of "
-            "approval policies, or deactivate accounts, before {until}. Another administrator can."
+            "Your account was reactivated, or you got a new second factor. You cannot approve staff "
+            "changes or policy changes, or deactivate accounts, before {until}. Another administrator "
+            "can."
         ),
     )
     APPROVER_RIGHTS_NEW = (
         "approver_rights_new",
         _(
-            "Nothing was sent. An approver recently received new rights or a new second factor, so this approval does "
-            "not count yet. Send again after the approver's waiting time."
+            "Nothing was sent. An approver recently got new rights or a new second factor, so this "
+            "approval does not count yet. Send the operation after the approver's waiting time."
         ),
     )
     OWN_RIGHTS = (
@@ -126,8 +128,8 @@ class Refusal(TextChoices):
     NOBODY_TO_APPROVE = (
         "nobody_to_approve",
         _(
-            "Nobody would be left to approve what these people prepare: {people}. Nothing was changed. Give somebody "
-            "else the role of approver first."
+            "Nobody would be left to approve what these people prepare: {people}. Nothing was changed. "
+            "Give another person the role Approver first."
         ),
     )
     PERSON_CHANGED = (
@@ -174,7 +176,10 @@ class Refusal(TextChoices):
     )
     OWN_ACCOUNT = (
         "own_account",
-        _("Your own account was changed, so another person must acknowledge this. Nothing was changed."),
+        _(
+            "Your own account was changed, so another person must acknowledge this. The incident is "
+            "still open."
+        ),
     )
     PREPARER_NOT_ENTITLED = (
         "preparer_not_entitled",
@@ -289,7 +294,7 @@ class Refusal(TextChoices):
         "already_acknowledged",
         _("This incident was already acknowledged. Nothing was changed."),
     )
-    NOTE_MISSING = "note_missing", _("Enter what you found. Nothing was changed.")
+    NOTE_MISSING = "note_missing", _("Enter what you found. The incident is still open.")
     DUPLICATE_PENDING = (
         "duplicate_pending",
         _("{reference} with exactly this content is already waiting. Nothing was prepared."),
@@ -418,7 +423,7 @@ class Refusal(TextChoices):
     )
     STATUS_CHANGED = (
         "status_changed",
-        _("The status is now “{status}”. Nothing was changed; check the operation again."),
+        _("The status is now “{status}”. Nothing was done; check the operation again."),
     )
     OTP_OF_OTHER_CONTENT = (
         "otp_of_other_content",
@@ -434,8 +439,8 @@ class Refusal(TextChoices):
     OTP_SECRET_CHANGED = (
         "otp_secret_changed",
         _(
-            "The authenticator secret was changed after this was prepared. Nothing was changed. Cancel this operation "
-            "and prepare it again."
+            "The authenticator secret was changed after this was prepared. This operation changed "
+            "nothing. Cancel it and prepare it again."
         ),
     )
     OTP_SECRET_GONE = (
@@ -448,14 +453,14 @@ class Refusal(TextChoices):
     SEAL_INVALID = (
         "seal_invalid",
         _(
-            "The operation, an approval or the release was altered or inserted outside Countersign: a seal is "
-            "missing or wrong. Nothing was sent or changed. Inform an administrator."
+            "The operation, an approval or the release was altered or inserted outside Countersign: a "
+            "seal is missing or wrong. Nothing was done. Inform an administrator."
         ),
     )
     LOG_MISMATCH = (
         "log_mismatch",
         _(
-            "The audit log shows other content or other people for this operation. Nothing was sent or changed. "
+            "The audit log shows other content or other people for this operation. Nothing was done. "
             "Inform an administrator."
         ),
     )
@@ -501,8 +506,8 @@ class Refusal(TextChoices):
     POLICY_ALTERED = (
         "policy_altered",
         _(
-            "The approval policies were altered outside Countersign, or a version of them is missing. Nothing was "
-            "sent or changed. Inform an administrator."
+            "The approval policies were altered outside Countersign, or a version of them is missing. "
+            "Nothing was done. Inform an administrator."
         ),
     )
     NOT_IN_LEVEL = (
@@ -519,8 +524,8 @@ class Refusal(TextChoices):
     POLICY_OUTDATED = (
         "policy_outdated",
         _(
-            "The approval policies were changed after this version was prepared. Nothing was changed. Cancel this "
-            "operation, and prepare the version again."
+            "The approval policies were changed after this version was prepared. It was not put into "
+            "effect. Cancel this operation, and prepare the version again."
         ),
     )
     POLICY_UNSATISFIABLE = (
@@ -551,15 +556,13 @@ class Refusal(TextChoices):
     )
     RECIPIENT_ALTERED = (
         "recipient_altered",
-        _(
-            "A recipient was altered outside Countersign. Nothing was sent or changed. Inform an administrator."
-        ),
+        _("A recipient was altered outside Countersign. Nothing was done. Inform an administrator."),
     )
     RECIPIENT_CHANGED = (
         "recipient_changed",
         _(
-            "The recipient already exists, or was changed in the meantime. Nothing was changed. Open the recipient, "
-            "then prepare the change again."
+            "The recipient already exists, or was changed in the meantime. Nothing was done. Open the "
+            "recipient, then prepare the change again."
         ),
     )
     IMPORT_OUTDATED = (
@@ -576,8 +579,10 @@ _STATUS_LABELS = dict(Status.choices)
 
 
 def sentence(refusal: Mapping[str, str]) -> str:
-    """A stored refusal (its code and parameters) in words; a status of ours by its label, a level in words."""
+    """A stored refusal (its code and parameters) in words, with its time in the reader's time zone."""
     shown = dict(refusal)
+    if "until" in refusal:
+        shown["until"] = local_time_of_iso(refusal["until"])
     if refusal["code"] in {Refusal.STATUS_CHANGED, Refusal.OUTCOME_KNOWN}:
         shown["status"] = str(_STATUS_LABELS.get(refusal["status"], refusal["status"]))
     if refusal["code"] in {Refusal.NOT_IN_LEVEL, Refusal.POLICY_UNSATISFIABLE}:

@@ -94,7 +94,7 @@ class Condition(TextChoices):
     TOTAL = "total", _("the total is not above the limit")
     HOURS = "hours", _("different time")
     ROWS = "rows", _("the batch does not have more rows than the limit")
-    REFUSABLE = "refusable", _("changes of Countersign itself are never refused")
+    REFUSABLE = "refusable", _("changes to Countersign itself are never refused")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class FailureCode(TextChoices):
     )
     STORE_UNAVAILABLE = (
         "store_unavailable",
-        _("The store of files cannot be used at the moment. Try again later, or contact the operator."),
+        _("File storage is not available at the moment. Try again later, or contact the operator."),
     )
     CELL_TOO_LONG = (
         "cell_too_long",
@@ -61,7 +61,7 @@ class FailureCode(TextChoices):
     ENDED_BEFORE = "ended_before", _("This export has already ended.")
     NOTHING_TO_REMOVE = "nothing_to_remove", _("There is no file to delete.")
     NO_FILE = "no_file", _("There is no file to download.")
-    RECIPIENT_MISSING = "recipient_missing", _("Choose at least one recipient.")
+    RECIPIENT_MISSING = "recipient_missing", _("Select at least one recipient.")
     NO_DAYS = "no_days", _("This report cannot be restricted to a period.")
     NO_PUBLIC_URL = (
         "no_public_url",

@@ -58,7 +58,8 @@ def prune(*, batches: int | None = None) -> Counter[str]:
             break
     if deleted:
         with transaction.atomic():
-            audit.record(Action.DATA_PRUNED, actor=None, target="expired data", tables=dict(deleted))
+            tables = ", ".join(sorted(deleted))
+            audit.record(Action.DATA_PRUNED, actor=None, target=tables, tables=dict(deleted))
     return deleted
 
 

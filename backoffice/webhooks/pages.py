@@ -87,7 +87,7 @@ def process_again(request: StaffRequest, pk: int) -> HttpResponse:
         raise PermissionDenied
     delivery = get_object_or_404(deliveries.all_deliveries(), pk=pk)
     if delivery.is_test:
-        messages.error(request, gettext("Not processed: a test delivery starts no status check."))
+        messages.error(request, gettext("Not processed: a test delivery triggers no status check."))
         return redirect(delivery)
     processing.process_again(delivery.pk, actor=request.user)
     messages.info(request, gettext("The delivery is processed again within seconds."))

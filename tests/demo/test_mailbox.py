@@ -47,7 +47,7 @@ def test_a_mail_opens_as_html(demo: Client, waiting: Operation, settings: Settin
 
 def test_the_sign_in_page_links_to_it(demo: Client) -> None:
     assert reverse("demo:mailbox") in demo.get(reverse("accounts:sign_in")).content.decode()
-    assert "No email was sent yet." in demo.get(reverse("demo:mailbox")).content.decode()
+    assert "No emails yet." in demo.get(reverse("demo:mailbox")).content.decode()
 
 
 def test_it_exists_in_the_demo_alone() -> None:

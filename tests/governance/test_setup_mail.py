@@ -110,7 +110,7 @@ def test_a_link_that_the_mail_server_refuses_is_shown_and_in_no_log(
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
         page = client.post(address_of(invitation), BY_MAIL).content.decode()
     [token] = set(LINK.findall(page))
-    assert "The mail server did not accept the mail" in page
+    assert "The mail server did not accept the email" in page
     assert {Action.SETUP_LINK_MAILED, Action.SETUP_LINK_SHOWN} <= actions_of(person)
     of_the_server = "mail.log"  # in this process, but for the test
     assert [one for one in caplog.records if one.name != of_the_server and token in one.getMessage()] == []

@@ -75,7 +75,7 @@ def test_undelivered_messages_are_listed_with_the_problem(
     signed_in = sign_in(client, administrator)
     with django_assert_max_num_queries(6):
         page = signed_in.get(reverse("notifications:undelivered")).content.decode()
-    assert "The server cannot be reached, or did not answer." in page
+    assert "The server cannot be reached, or did not respond." in page
     assert "Amara Okafor" in page
     make_due(hours=80)
     deliver_email_due()

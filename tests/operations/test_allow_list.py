@@ -11,12 +11,14 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.core.web.formatting import local_time
 from backoffice.operations import errors
 from backoffice.operations.allow_list import cooling_until
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.recipient import RecipientChange
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.monitoring.inspection import inspect
+from backoffice.operations.refusals import sentence
 from backoffice.operations.states import Status
 from backoffice.recipients.models import RecipientState, RecipientVersion
 from backoffice.recipients.register import version_in_effect
@@ -164,8 +166,10 @@ def test_cooling_holds_the_payment_and_not_its_approval(
     with pytest.raises(errors.RecipientCoolingError):
         claim(operation)
     second = factories.approved(preparer, approver)
-    with pytest.raises(errors.RecipientCoolingError, match="can be paid from"):
+    with pytest.raises(errors.RecipientCoolingError, match="can be paid from") as caught:
         factories.release(second, approver)
+    with timezone.override("Africa/Lagos"):  # where the reader is
+        assert f"can be paid from {local_time(cooling_until(ada))}." in sentence(caught.value.refusal)
     assert {*provider.changes} <= {"POST /v2/bank/resolve"}
 
 

@@ -157,7 +157,7 @@ POLICIES = (
         _STAND_INS + "test_the_stand_in_does_not_approve_it",
     ),
     Safeguard(
-        "each approver names a stand-in for the own leave only",
+        "each approver names a stand-in for their own leave only",
         "backoffice.operations.kinds.delegation:DelegationKind",
         {"        if payload.person != preparer.pk:\n": "        if payload.person == 0:\n"},
         _STAND_INS + "test_nobody_proposes_for_another_person",

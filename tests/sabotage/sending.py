@@ -584,7 +584,7 @@ SENDING = (
         "tests/operations/delivery/test_managed_codes.py::test_the_code_is_made_after_the_claim",
     ),
     Safeguard(
-        "no more than three managed codes are tried by themselves",
+        "no more than three managed codes are tried automatically",
         "backoffice.operations.delivery.release:renew_release",
         {"    if refused % MOST_CODES == 0:\n": "    if refused < 0:\n"},
         (

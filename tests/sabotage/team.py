@@ -22,7 +22,7 @@ TEAM = (
         f"{_CHANGES}::test_nobody_approves_a_change_of_their_own_rights",
     ),
     Safeguard(
-        "approvers of payments do not approve changes of staff",
+        "approvers of payments do not approve staff changes",
         "backoffice.operations.kinds.staff_change:StaffChangeKind",
         {"    approval_permission = APPROVE_GOVERNANCE\n": ""},
         f"{_CHANGES}::test_an_approver_of_payments_does_not_approve_a_change_of_staff",
@@ -115,7 +115,7 @@ TEAM = (
         f"{_CHANGES}::test_a_change_of_what_has_changed_meanwhile_is_not_applied",
     ),
     Safeguard(
-        "break-glass withholds the approval of changes of staff",
+        "break-glass withholds the approval of staff changes",
         "backoffice.accounts.roles",
         {', "operations.approve_governance_change"}': "}"},
         f"{_CHANGES}::test_break_glass_withholds_the_approval_of_changes_of_staff",
@@ -133,7 +133,7 @@ TEAM = (
         f"{_TEAM}::test_administrators_without_an_authenticator_do_not_count_among_those_who_remain",
     ),
     Safeguard(
-        "one administrator cannot end all changes of staff and policy",
+        "one administrator cannot end all staff and policy changes",
         f"{_DEACTIVATION}:deactivate_person",
         {"    check_governance_stays_satisfiable(before, after)\n": ""},
         f"{_TEAM}::test_an_administrator_without_whom_nothing_could_be_approved_remains",
@@ -145,7 +145,7 @@ TEAM = (
         f"{_TEAM}::test_nothing_is_sent_until_two_administrators_are_active",
     ),
     Safeguard(
-        "two active administrators remain after a change of staff",
+        "two active administrators remain after a staff change",
         "backoffice.operations.kinds.staffing",
         {"= [check_administrators, check_somebody_approves]": "= [check_somebody_approves]"},
         f"{_CHANGES}::test_a_change_that_leaves_one_administrator_is_refused",
@@ -190,7 +190,7 @@ TEAM = (
         f"{_TEAM}::test_neither_of_the_two_acknowledges_the_invitation",
     ),
     Safeguard(
-        "who got a new second factor or was reactivated waits before approving changes of staff",
+        "who got a new second factor or was reactivated waits before approving staff changes",
         "backoffice.accounts.roles",
         {
             '    RestrictionCause.RECOVERED_ACCOUNT: frozenset({"operations.approve_governance_change"}),\n': (

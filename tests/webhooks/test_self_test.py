@@ -160,7 +160,7 @@ def test_an_administrator_sends_a_test_from_the_page(
     assert '<span class="badge info">Test</span>' in html
     assert "Process again" not in html
     again = client.post(f"{only_delivery().get_absolute_url()}process-again/", follow=True)
-    assert "Not processed: a test delivery starts no status check." in again.content.decode()
+    assert "Not processed: a test delivery triggers no status check." in again.content.decode()
 
 
 def test_a_failed_test_is_explained_on_the_page(

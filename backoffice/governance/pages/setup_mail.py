@@ -29,14 +29,15 @@ def mail_setup_link(person: User, address: str, *, has_start_code: bool) -> None
         hours = int(SETUP_LINK_LIFETIME.total_seconds() // 3600)
         lines = [
             gettext("Choose your password and set up your authenticator app with this one-time link:"),
-            gettext("The link works once, within {hours} hours. Do not forward this mail.").format(
+            gettext("The link works once, within {hours} hours. Do not forward this email.").format(
                 hours=hours
             ),
         ]
         if has_start_code:
             lines.append(
                 gettext(
-                    "You also need a start code. A colleague gives it to you in person or by telephone, never by mail."
+                    "You also need a start code. A colleague gives it to you in person or by telephone, never by "
+                    "email."
                 )
             )
         lines.append(

@@ -15,7 +15,6 @@ from backoffice.accounts.roles import users_with_permission
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
-from backoffice.core.web.formatting import local_time
 from backoffice.operations import errors
 from backoffice.operations.approval.requirements import agreed_levels, required_levels
 from backoffice.operations.kinds.base import LocalKind
@@ -123,7 +122,7 @@ def delegation_to_approve(person: User, operation: Operation) -> Delegation | No
     own = next((one for one in delegations if one.person_id == person.pk), None)
     if own is not None:
         raise errors.OperationError(
-            Refusal.ON_LEAVE, stand_in=str(own.stand_in), until=local_time(own.ends_at)
+            Refusal.ON_LEAVE, stand_in=str(own.stand_in), until=own.ends_at.isoformat()
         )
     found = approval_progress(operation).open
     if found is None or found.level.of.is_everyone:

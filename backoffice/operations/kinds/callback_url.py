@@ -209,7 +209,8 @@ def _check_url_unchanged(payload: CallbackUrlPayload) -> None:
     if not is_same_address(present, payload.previous):
         raise OutdatedError.of(
             gettext_noop(
-                "The URL at the provider changed after this was prepared. Nothing was changed. Check the current URL."
+                "The URL at the provider changed after this was prepared. The new URL was not set. Check the "
+                "current URL."
             )
         )
 

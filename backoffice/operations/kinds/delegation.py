@@ -1,6 +1,6 @@
 """Delegation: while an approver is on leave, a person of the same group approves instead.
 
-Prepared by the approver for the own leave, and approved by an administrator who is neither of both; nothing is sent.
+The approver on leave prepares it, and an administrator who is neither of the two approves it. Nothing is sent.
 """
 
 from datetime import date, datetime, time, timedelta
@@ -102,7 +102,7 @@ class DelegationForm(KindForm):
     first_day = forms.DateField(label=_("First day"), widget=forms.DateInput(attrs={"type": "date"}))
     last_day = forms.DateField(
         label=_("Last day"),
-        help_text=_("Included. The delegation ends by itself at the end of this day."),
+        help_text=_("Included. The delegation ends automatically at the end of this day."),
         widget=forms.DateInput(attrs={"type": "date"}),
     )
     reason = forms.CharField(
@@ -164,7 +164,10 @@ class DelegationKind(LocalKind[DelegationPayload]):
     permission = APPROVE
     approval_permission = APPROVE_GOVERNANCE
     effect = LocalEffect.STARTS_DELEGATION
-    success_texts = (_("In effect"), _("The stand-in can approve during the leave. It ends by itself."))
+    success_texts = (
+        _("In effect"),
+        _("The stand-in can approve during the leave. The delegation ends automatically."),
+    )
     payload_type = DelegationPayload
     form_type = DelegationForm
 

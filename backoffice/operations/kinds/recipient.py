@@ -175,7 +175,7 @@ class RecipientForm(RecipientAccountForm):
     name = forms.CharField(
         label=_("Name"),
         max_length=120,
-        help_text=_("Who is paid there, as you know it."),
+        help_text=_("The person or business that receives the money."),
         validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
@@ -467,15 +467,16 @@ def _look_alike_warnings(payload: RecipientPayload) -> list[str]:
     """Warnings about recipients of the register whose account can be mistaken for this one."""
     return [
         gettext(
-            "Similar to the account of {recipient}, but not the same. Known account: {earlier} · This account: "
-            "{current} (differences in brackets). Confirm the account with the recipient before you continue."
+            "Similar to the account of the recipient {recipient}, but not the same. Known account: "
+            "{earlier} · This account: {current} (differences in brackets). Confirm the account with the "
+            "recipient before you continue."
         ).format(
             recipient=other.title,
             earlier=mark_differences(other.account, payload.account),
             current=mark_differences(payload.account, other.account),
         )
         if other.account != payload.account
-        else gettext("{recipient} has the same account number at another bank, {bank}.").format(
+        else gettext("The recipient {recipient} has the same account number at another bank: {bank}.").format(
             recipient=other.title, bank=other.bank
         )
         for other in similar_recipients(payload.type, payload.account, payload.key)

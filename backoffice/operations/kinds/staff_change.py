@@ -306,8 +306,8 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
     """Changes an account or a group; needs another administrator's approval."""
 
     name = "staff_change"
-    label = _("Change of staff")
-    plural = _("Changes of staff")
+    label = _("Staff change")
+    plural = _("Staff changes")
     letter = "A"
     verb = _("Change people or groups")
     permission = PROPOSE
@@ -359,15 +359,13 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
     def cautions(self, payload: StaffChangePayload) -> list[str]:
         found = []
         if Role.ADMINISTRATOR in payload.new_roles:
-            found.append(gettext("An administrator can prepare and approve changes of staff."))
+            found.append(gettext("An administrator can prepare and approve staff changes."))
         if payload.change == StaffChange.SECOND_FACTOR:
             found.append(
                 gettext("Confirm with the person, by telephone or in person, that they asked for this.")
             )
         if {Role.PREPARER, Role.APPROVER} <= set(payload.roles) and payload.new_roles:
-            found.append(
-                gettext("This person prepares and approves, but cannot do both for the same operation.")
-            )
+            found.append(gettext("This person can prepare and approve, but not both for the same operation."))
         return found
 
     def affected_people(self, payload: StaffChangePayload) -> frozenset[int]:

@@ -301,8 +301,9 @@ def _lookalike_warnings(address: str) -> list[str]:
     alike = {paid: reference for paid, reference in found[:_SEARCHED_TRANSFERS] if looks_alike(paid, address)}
     return [
         gettext(
-            "Similar to the address paid in {reference}, but different. Paid before: {earlier} · Now: {current} "
-            "(differences in brackets). This may be address poisoning: confirm the address with the recipient."
+            "Similar to the address paid in {reference}, but not the same. Paid before: {earlier} · Now: "
+            "{current} (differences in brackets). This may be address poisoning: confirm the address "
+            "with the recipient."
         ).format(
             reference=reference,
             earlier=mark_differences(paid, address),

@@ -454,8 +454,8 @@ class Blocker(TextChoices):
     JOURNAL_GONE = (
         "journal_gone",
         _(
-            "The journal of sent requests {file} was deleted or replaced while Countersign was running. Ask the "
-            "operator to bring it back, or to restart all processes to begin a new one."
+            "The journal of sent requests {file} was deleted or replaced while Countersign was running. "
+            "Ask the operator to bring it back, or to restart all processes to begin a new one."
         ),
     )
     OTP_SECRET_MISSING = (

@@ -66,7 +66,7 @@ class FileForm(forms.Form):
         """Reject a file without columns."""
         values = self.cleaned_data
         if values["chooses"] and not values.get("columns", True):
-            self.add_error("columns", gettext("Choose at least one column."))
+            self.add_error("columns", gettext("Select at least one column."))
         return values
 
     @property

@@ -54,7 +54,7 @@ class ScheduleForm(forms.Form):
         label=_("Day of the month"),
         coerce=int,
         choices=[(day, str(day)) for day in range(1, 32)],
-        help_text=_("In a shorter month, the last day."),
+        help_text=_("In a shorter month, it runs on the last day."),
     )
     hour = forms.TypedChoiceField(
         label=_("Time"), coerce=int, initial=6, choices=[(hour, f"{hour:02}:00") for hour in range(24)]
@@ -73,7 +73,7 @@ class ScheduleForm(forms.Form):
         label=pgettext_lazy("email", "Recipients"),
         widget=forms.CheckboxSelectMultiple,
         help_text=_("Everyone who may see this report is listed. Each recipient gets an email with a link."),
-        error_messages={"required": _("Choose at least one person.")},
+        error_messages={"required": _("Select at least one person.")},
     )
 
     def __init__(self, data: Any, *, report: AnyReport, initial: dict[str, Any]) -> None:

@@ -106,13 +106,15 @@ def test_similar_account_numbers_are_a_caution(
 ) -> None:
     registered.agreed(registered.bank_account(alias="Rent"), preparer, approver)
     found = cautions(registered.bank_account(number, name="KOLA EZE"))
-    assert [text.startswith("Similar to the account of Rent") for text in found] == [True] * is_similar
+    assert [text.startswith("Similar to the account of the recipient Rent") for text in found] == [
+        True
+    ] * is_similar
 
 
 def test_the_same_number_at_another_bank_is_a_caution(preparer: User, approver: User) -> None:
     registered.agreed(registered.bank_account(alias="Rent"), preparer, approver)
     found = cautions(registered.bank_account(bank_code="058", name="KOLA EZE"))
-    assert found == ["Rent has the same account number at another bank, Access Bank."]
+    assert found == ["The recipient Rent has the same account number at another bank: Access Bank."]
 
 
 def test_a_known_name_with_another_account_is_a_caution(preparer: User, approver: User) -> None:
@@ -125,7 +127,7 @@ def test_an_address_with_the_same_ends_is_a_caution(preparer: User, approver: Us
     registered.agreed(registered.address(), preparer, approver)
     poisoned = f"TQn9{'x' * 27}LSE"
     [found] = cautions(registered.address(poisoned, name="Somebody"))
-    assert found.startswith("Similar to the account of Ada Obi")
+    assert found.startswith("Similar to the account of the recipient Ada Obi")
     assert cautions(registered.address("TXYZopqrstuvwxyzABCDEFGHJKLMNPQRST", name="Somebody")) == []
 
 

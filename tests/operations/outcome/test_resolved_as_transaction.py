@@ -25,9 +25,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ("shown", "wanted", "problem"),
     [
         ({}, "", "Enter the transaction ID"),
-        ({}, "T-8", "has no such transaction"),
+        ({}, "T-8", "shows no transaction with this ID"),
         ({"status": "processing"}, "T-7", "still shows it as processing"),
-        ({"createdAt": "2026-01-02T08:00:00Z"}, "T-7", "has no such transaction"),
+        ({"createdAt": "2026-01-02T08:00:00Z"}, "T-7", "shows no transaction with this ID"),
     ],
 )
 def test_executed_needs_a_listed_transaction_with_a_final_status(

@@ -103,7 +103,7 @@ def test_the_overview_shows_a_record_count_mismatch(as_approver: Client) -> None
 @pytest.mark.parametrize("minutes", [4, 6])
 def test_the_overview_shows_when_checks_do_not_run(as_approver: Client, minutes: int) -> None:
     Inspection.objects.update(at=timezone.now() - timedelta(minutes=minutes))
-    assert ("Integrity checks are not running" in overview(as_approver)) == (minutes > 5)
+    assert ("The integrity checks are not running" in overview(as_approver)) == (minutes > 5)
 
 
 def test_the_overview_shows_that_no_check_ever_ran(as_approver: Client) -> None:

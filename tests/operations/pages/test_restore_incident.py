@@ -88,7 +88,7 @@ def test_a_lost_operation_is_named_by_its_reference(as_approver: Client, inciden
             Status.APPROVED,
             "The record of this attempt will be recreated automatically. Records are recreated one at a time for each",
         ),
-        (Status.CANCELLED, "The operation is closed (Cancelled). Look for its transaction at the provider"),
+        (Status.CANCELLED, "The operation is closed (Cancelled). Find its transaction at the provider"),
     ],
 )
 def test_what_is_to_be_done_depends_on_the_operation(

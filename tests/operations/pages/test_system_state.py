@@ -55,7 +55,7 @@ def process(kind: str, pid: int, at: Any, machine: str = "a", **changes: Any) ->
 
 def test_an_installation_that_works_is_all_well(shown: Callable[[], str]) -> None:
     page = shown()
-    assert "All well." in page
+    assert "No problems found." in page
     assert 'class="note bad"' not in page
 
 
@@ -86,7 +86,11 @@ def fail_provider() -> None:
 
 CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     "sweeper": (lambda: stop("sweeper"), "No process of this kind is running: Sweeper.", "start it"),
-    "worker": (lambda: stop("worker"), "No process of this kind is running: Worker.", "the sweeper sends"),
+    "worker": (
+        lambda: stop("worker"),
+        "No process of this kind is running: Worker.",
+        "the sweeper process sends",
+    ),
     "part": (break_broker, "Worker on b: the broker cannot be reached.", "A process is not ready"),
     "job": (fail_job, "The job sync_if_due fails: ReadTimeout.", "its traceback"),
     "late": (
@@ -94,9 +98,9 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
         "Late jobs: send_due.",
         "check the sweeper",
     ),
-    "disk": (fill_disk, "The disk of b is almost full.", "make room"),
+    "disk": (fill_disk, "The disk of b is almost full.", "free disk space"),
     "releases": (mix_releases, "Processes run different releases: 1, 2.", "restart"),
-    "provider": (fail_provider, "The provider did not answer 4 of 10 requests", "gateway check"),
+    "provider": (fail_provider, "4 of 10 requests to the provider failed", "gateway check"),
     "checks": (
         lambda: Inspection.objects.update(at=timezone.now() - timedelta(minutes=6)),
         "The integrity checks are not running.",
@@ -117,7 +121,7 @@ def test_what_needs_attention_is_said_with_the_next_step(shown: Callable[[], str
     state = shown().partition('aria-label="State"')[2].partition("</section>")[0]
     assert f"<b>{text}" in state or text in state
     assert step in state
-    assert "All well." not in state
+    assert "No problems found." not in state
 
 
 def test_a_job_that_works_again_is_not_failing() -> None:

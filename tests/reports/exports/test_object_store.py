@@ -84,7 +84,7 @@ def test_a_download_says_that_the_store_is_away(
     job = made(auditor)
     settings.STORAGES = {**settings.STORAGES, EXPORTS: bucket_options("http://127.0.0.1:9", EXPORTS)}
     answer = reader.get(reverse("reports:download", args=[job.pk]), follow=True)
-    assert "The store of files cannot be used at the moment." in answer.content.decode()
+    assert "File storage is not available at the moment." in answer.content.decode()
 
 
 def test_a_file_in_the_making_is_as_old_as_this_machine_says(

@@ -99,7 +99,7 @@ def test_an_empty_column_selection_is_refused(reader: Client) -> None:
 
     html = answer.content.decode()
     assert answer.status_code == 422
-    assert "Choose at least one column." in html
+    assert "Select at least one column." in html
     assert re.search(r"<details[^>]* open>\s*<summary>0 of \d+ columns</summary>", html)
     assert " checked>" not in html.partition('class="headings"')[2].partition("</ul>")[0]
     assert not ExportJob.objects.exists()

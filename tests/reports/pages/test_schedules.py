@@ -92,8 +92,8 @@ def test_invalid_input_is_reported_at_its_field(client: Client, auditor: User, s
 
     page = answer.content.decode()
     assert answer.status_code == 422
-    assert "Choose a time zone from the list." in page
-    assert "Choose at least one person." in page
+    assert "Select a time zone from the list." in page
+    assert "Select at least one person." in page
     assert not Schedule.objects.exists()
 
 

@@ -279,8 +279,8 @@ def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str
     """Why the provider's record is no evidence for the resolution; empty if it is."""
     if record is None:
         return gettext(
-            "The provider's list has no such transaction since this operation was sent. Nothing was prepared. "
-            "Check the ID."
+            "The provider's list shows no transaction with this ID since this operation was sent. "
+            "Nothing was prepared. Check the ID."
         )
     if not attempt.is_after_watermark(record.transaction_id) or (
         record.created_at is not None and record.created_at < attempt.search_from

@@ -158,7 +158,7 @@ class RejectionForm(BaseDecisionForm):
     """Reject with a reason. It is shown beside another form, so it has its own ids."""
 
     reason = reason_field(
-        help_text=_("The preparer sees this."),
+        help_text=_("Shown to the preparer."),
         missing=_("Enter a reason: the preparer will see it. Nothing was done."),
     )
 

@@ -188,7 +188,7 @@ def waiting_text(waiting: Waiting) -> str:
         )
         return text.format(time=exact_time(waiting.cooling_until), level=waiting.open_level)
     if waiting.is_tightened:
-        text = gettext("The approval policies were tightened after the approval: it needs {level}.")
+        text = gettext("The approval policies were tightened after the approval. Now required: {level}.")
     else:
         text = gettext("Another person can approve instead. Still required: {level}.")
     return text.format(level=waiting.open_level)

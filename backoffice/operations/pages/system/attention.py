@@ -102,7 +102,7 @@ def of_processes(processes: Processes) -> Iterator[Attention]:
         if machine.free < DISK_LOW:
             yield Attention(
                 gettext("The disk of {machine} is almost full.").format(machine=machine.name),
-                gettext("Ask the operator to make room."),
+                gettext("Ask the operator to free disk space."),
                 "#database",
             )
     if len(processes.versions) > 1:
@@ -119,7 +119,10 @@ def of_processes(processes: Processes) -> Iterator[Attention]:
 def _missing_step(kind: ProcessRow.Kind) -> str:
     if kind == ProcessRow.Kind.SWEEPER:
         return gettext("Ask the operator to start it: without it, nothing is checked and nothing expires.")
-    return gettext("Ask the operator to start it. Until then the sweeper sends, a second later.")
+    return gettext(
+        "Ask the operator to start it. Until then, the sweeper process sends the operations, about a "
+        "second later."
+    )
 
 
 def of_jobs(late: Sequence[str], failing: Sequence[Heartbeat]) -> Iterator[Attention]:
@@ -127,7 +130,7 @@ def of_jobs(late: Sequence[str], failing: Sequence[Heartbeat]) -> Iterator[Atten
     for job in failing:
         yield Attention(
             gettext("The job {job} fails: {error}.").format(job=job.job, error=job.error),
-            gettext("Ask the operator to look for its traceback in the log of the sweeper."),
+            gettext("Ask the operator to find its traceback in the log of the sweeper."),
             "#jobs",
         )
     if late:
@@ -143,7 +146,7 @@ def of_evidence(destinations: Sequence[DestinationState], journal_problem: str) 
     """The journal of sent requests, and the head of the log outside the database."""
     if journal_problem:
         yield Attention(
-            journal_problem, gettext("See the journal of sent requests."), "#journal", is_urgent=False
+            journal_problem, gettext("View the journal of sent requests."), "#journal", is_urgent=False
         )
     if not destinations and settings.ENVIRONMENT != "sandbox":
         yield Attention(
@@ -157,7 +160,7 @@ def of_evidence(destinations: Sequence[DestinationState], journal_problem: str) 
         if state.status in bad:
             yield Attention(
                 f"{state.row.address}: {state.status.label}.",
-                gettext("See the checkpoints of the audit log."),
+                gettext("View the checkpoints of the audit log."),
                 "#checkpoints",
                 is_urgent=state.status != DeliveryStatus.FAILING,
             )
@@ -167,7 +170,7 @@ def of_provider(processes: Processes, *, lacks_otp_secret: bool) -> Iterator[Att
     """The provider's responses, and what it needs from us."""
     for responses in processes.provider:
         if responses.is_failing:
-            text = gettext("The provider did not answer {failed} of {calls} requests in the last hour.")
+            text = gettext("{failed} of {calls} requests to the provider failed in the last hour.")
             yield Attention(
                 text.format(failed=responses.failed, calls=responses.calls),
                 gettext("Ask the operator to run manage.py gateway check."),
@@ -176,6 +179,6 @@ def of_provider(processes: Processes, *, lacks_otp_secret: bool) -> Iterator[Att
     if lacks_otp_secret:
         yield Attention(
             gettext("No authenticator secret is stored: nothing that needs a one-time code is sent."),
-            gettext("An administrator can propose one below."),
+            gettext("An administrator can store one below; a second person approves it."),
             "#otp",
         )

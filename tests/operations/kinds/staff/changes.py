@@ -1,4 +1,4 @@
-"""Changes of staff for tests, as the form would describe them."""
+"""Staff changes for tests, as the form would describe them."""
 
 import uuid
 from typing import Any

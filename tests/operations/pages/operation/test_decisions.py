@@ -150,7 +150,7 @@ def test_a_decision_on_a_stale_page_shows_the_current_status(
     do(as_preparer, operation, "cancel")
     answer = do(as_approver, operation, action, **values)
     assert answer.status_code == 422
-    assert "The status is now “Cancelled”. Nothing was changed" in text_of(answer)
+    assert "The status is now “Cancelled”. Nothing was done" in text_of(answer)
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 

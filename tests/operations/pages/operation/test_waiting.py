@@ -66,7 +66,7 @@ def test_a_tightened_policy_is_explained_on_the_approved_operation(
     assert "Needs more approvals" not in shown_to(approver, operation)
     put_in_effect(levels((1, of_people(second_approver))))
     shown = shown_to(approver, operation)
-    assert "The approval policies were tightened after the approval: it needs 1 of Chidi Nwosu." in shown
+    assert "The approval policies were tightened after the approval. Now required: 1 of Chidi Nwosu." in shown
     assert "Can approve Chidi Nwosu" in shown
     assert "Comment optional Approve" in shown_to(second_approver, operation)
 

@@ -78,7 +78,7 @@ def test_transactions_that_were_not_synced_yet_explain_the_difference(
     synced.deposit("NGN", "1250.50")
     found, html = compared(reader)
     assert (found.count_difference, found.volume_difference) == (Decimal(1), Decimal("1250.50"))
-    assert "The difference is 1 transaction that was not synced yet." in html
+    assert "The difference is 1 transaction that had not been synced yet." in html
     assert "Possible causes" not in html
 
 
