@@ -30,6 +30,7 @@ from backoffice.operations.reconciliation import selectors
 from tests import factories
 from tests.requirements import leave_out_what_one_engine_proves, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
+from tests.shared_database import SharedDatabase
 from tools.processes import run_python
 
 pytest_plugins = ["tests.faults.harness.clocks", "tests.object_store"]
@@ -113,6 +114,37 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Exclude everything loaded so far from garbage collection, which took a tenth of the time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def shared_database(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    django_db_modify_db_settings: None,
+) -> SharedDatabase:
+    """What the processes of pytest-xdist copy, so that one alone runs the migrations."""
+    is_one_of_several = hasattr(request.config, "workerinput")
+    shared = SharedDatabase(tmp_path_factory.getbasetemp().parent if is_one_of_several else None)
+    shared.begin()
+    return shared
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_keepdb: bool, shared_database: SharedDatabase) -> bool:
+    """Without it Django deletes a copied file of SQLite and migrates an empty one."""
+    return django_db_keepdb or (shared_database.is_copied and connection.vendor == "sqlite")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    shared_database: SharedDatabase, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """The database of this process; the first one offers it to the others."""
+    with django_db_blocker.unblock():
+        shared_database.offer()
+    yield
+    with django_db_blocker.unblock():
+        shared_database.take_back()
 
 
 @pytest.fixture(autouse=True, scope="module")
