@@ -21,7 +21,7 @@ _KNOWN_SECRET = re.compile(
 )
 _HOW_TO_DRAW_ONE = 'python -c "import secrets; print(secrets.token_urlsafe(64))"'
 _MAKE_KEY = "python -c \"import base64, secrets; print('first:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
-_TLS_MODES = frozenset({"require", "verify-ca", "verify-full"})
+_TLS_MODES = frozenset({"verify-ca", "verify-full"})  # `require` accepts any server
 _TLS_BROKERS = frozenset({"rediss", "amqps"})
 
 
@@ -72,7 +72,7 @@ def transport_problems(database: Mapping[str, Any], broker: str, *, single_machi
     is_elsewhere = any(host and not host.startswith("/") and not is_here(host) for host in hosts)
     if is_elsewhere and options.get("sslmode") not in _TLS_MODES:
         yield (
-            "COUNTERSIGN_DATABASE_URL is another machine, without TLS: "
+            "COUNTERSIGN_DATABASE_URL is another machine, without TLS that verifies it: "
             "add ?sslmode=verify-full&sslrootcert=/path/to/its/authority.pem"
         )
     url = urlsplit(broker)

@@ -150,6 +150,7 @@ REFUSED = [
     (PRODUCTION, "SINGLE_MACHINE", "false"),
     (PRODUCTION, "DATABASE_URL", "postgres://countersign@db.example/countersign"),
     (PRODUCTION, "DATABASE_URL", "postgres://countersign@db.example/countersign?sslmode=prefer"),
+    (PRODUCTION, "DATABASE_URL", "postgres://countersign@db.example/countersign?sslmode=require"),
     (PRODUCTION, "DATABASE_URL", "postgres://countersign@10.0.0.5/countersign?sslmode=disable"),
     (PRODUCTION, "BROKER_URL", "redis://broker.example/0"),
     (PRODUCTION, "DATABASE_URL", "postgres://countersign@/countersign?host=db.example"),
@@ -261,7 +262,7 @@ def test_variables_of_the_file_count_unless_the_process_has_its_own(tmp_path: Pa
     assert settings_in({"COUNTERSIGN_ENV_FILE": ""})["GATEWAY_API_USER"] == "countersign-demo"
 
 
-def test_the_sandboxs_printed_key_is_refused() -> None:
+def test_the_sandbox_has_its_printed_key() -> None:
     assert settings_in(SANDBOX)["GATEWAY_API_KEY"] == SANDBOX_API_KEY
 
 
@@ -300,10 +301,10 @@ def test_hsts_for_subdomains_is_opt_in() -> None:
 
 
 def test_postgresql_commits_are_synchronous_and_url_options_are_kept() -> None:
-    address = "postgres://countersign@db.example/countersign?sslmode=require&options=-c%20lock_timeout%3D5s"
+    address = "postgres://countersign@db.example/countersign?sslmode=verify-ca&options=-c%20lock_timeout%3D5s"
     database = settings_in({**PRODUCTION, "COUNTERSIGN_DATABASE_URL": address})["DATABASES"]["default"]
     assert database["OPTIONS"] == {
-        "sslmode": "require",
+        "sslmode": "verify-ca",
         "options": "-c lock_timeout=5s -c synchronous_commit=on",
         "connect_timeout": 5,
     }

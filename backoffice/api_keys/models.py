@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from backoffice.core.database.writes import NEVER_DELETED
 from backoffice.core.web.formatting import with_error_sentence
 
 
@@ -57,6 +58,8 @@ class Rotation(models.Model):
     test_result = models.CharField(max_length=6, choices=KeyTestResult, blank=True)
     test_parameters = models.JSONField(default=dict)
     watched_until = models.DateTimeField(null=True)
+
+    WRITES = NEVER_DELETED
 
     class Meta:
         default_permissions = ()

@@ -1,5 +1,6 @@
 """One-time links: the person chooses a password by it, once, in time, and nobody learns anything from a wrong one."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -105,7 +106,15 @@ def test_of_two_submissions_with_one_link_the_second_is_refused(
     assert not User.objects.get(pk=invited.pk).has_usable_password()
 
 
+def test_links_are_random(invited: User) -> None:
+    tokens = {staff.issue_setup_link(invited.pk, actor=None) for _ in range(10)}
+    assert len(tokens) == 10
+    assert [token for token in tokens if not re.fullmatch(r"[\w-]{43}", token)] == []  # 256 bits
+
+
 def test_a_link_is_valid_for_48_hours(client: Client, address: str) -> None:
+    left = SetupLink.objects.get().expires_at - timezone.now()
+    assert timedelta(hours=47, minutes=59) < left <= timedelta(hours=48)
     SetupLink.objects.update(expires_at=timezone.now() + timedelta(minutes=1))
     assert client.get(address).status_code == 200
     SetupLink.objects.update(expires_at=timezone.now())

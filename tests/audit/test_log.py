@@ -19,6 +19,7 @@ from backoffice.audit.log import (
 )
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.audit.verification import verify_chain
+from backoffice.core import clock
 from backoffice.core.web import request_context
 from tests.append_only.triggers import lifted
 
@@ -27,10 +28,13 @@ WRITERS, EACH = 8, 10
 
 @pytest.mark.django_db
 def test_an_entry_has_actor_action_time_and_address(preparer: User) -> None:
+    before = clock.now()
     with request_context.call_context(request_id="3f2a", address="10.0.0.9"):
         record(Action.OPERATION_PREPARED, actor=preparer, target=preparer, why="test")
 
     entry = Entry.objects.get()
+    assert before <= entry.at <= clock.now()
+    assert entry.action == Action.OPERATION_PREPARED
     assert (entry.actor_id, entry.actor_label) == (preparer.pk, str(preparer))
     assert (entry.address, entry.request_id) == ("10.0.0.9", "3f2a")
     assert (entry.target_type, entry.target_id, entry.target_label) == (

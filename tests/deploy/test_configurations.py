@@ -2,14 +2,20 @@
 
 import re
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tools.processes import ROOT
+from tests.faults.harness.processes import wait_until
+from tests.requirements import listens
+from tools.processes import ROOT, free_port
 from tools.rehearsal import nginx
 
 DEPLOY = ROOT / "deploy"
@@ -62,6 +68,64 @@ def test_nginx_accepts_its_configuration(tmp_path: Path) -> None:
     done = run(str(nginx.PROGRAM), "-t", "-c", str(configuration))
     assert done.returncode == 0, done.stderr
     assert "warn" not in done.stderr
+
+
+@pytest.fixture
+def https_port(tmp_path: Path) -> Iterator[int]:
+    """A port where nginx serves TLS as its shipped configuration says."""
+    port = free_port()
+    ports = {"https_port": port, "http_port": free_port(), "web_port": free_port()}
+    configuration, _certificate = nginx.write_configuration(tmp_path, **ports)
+    with subprocess.Popen([str(nginx.PROGRAM), "-c", str(configuration)], stderr=subprocess.PIPE) as process:
+        wait_until(lambda: listens(port), "nginx serves TLS")
+        yield port
+        process.terminate()
+
+
+def agreed(port: int, version: ssl.TLSVersion, ciphers: str = "ALL:@SECLEVEL=0") -> tuple[str, str] | None:
+    """Version and cipher suite that a client of this version alone agrees on with the proxy; None if it is refused."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers(ciphers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the versions that have to be refused
+        context.minimum_version = context.maximum_version = version
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
+            return str(connection.version()), (connection.cipher() or ("",))[0]
+    except (ssl.SSLError, ConnectionError):
+        return None
+
+
+@pytest.mark.nginx
+def test_nginx_speaks_tls_1_2_and_1_3_alone(https_port: int) -> None:
+    for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+        assert agreed(https_port, version) is None
+    for version, name in ((ssl.TLSVersion.TLSv1_2, "TLSv1.2"), (ssl.TLSVersion.TLSv1_3, "TLSv1.3")):
+        assert (agreed(https_port, version) or ("",))[0] == name
+
+
+@pytest.mark.nginx
+def test_nginx_agrees_on_recommended_cipher_suites_alone_and_prefers_the_strongest(https_port: int) -> None:
+    tls_1_2 = ssl.TLSVersion.TLSv1_2
+    for weak in ("AES256-GCM-SHA384", "AES128-SHA", "ECDHE-ECDSA-AES256-SHA384", "ECDHE-ECDSA-AES128-SHA"):
+        assert agreed(https_port, tls_1_2, f"{weak}:@SECLEVEL=0") is None
+    weakest_first = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384"
+    assert agreed(https_port, tls_1_2, weakest_first) == ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")
+
+
+def test_caddy_speaks_tls_1_2_and_1_3_alone_with_recommended_cipher_suites() -> None:
+    text = (DEPLOY / "Caddyfile").read_text()
+    assert re.findall(r"^\t\tprotocols (.*)$", text, re.MULTILINE) == ["tls1.2 tls1.3"]
+    [ciphers] = re.findall(r"^\t\tciphers (.*)$", text, re.MULTILINE)
+    recommended = re.compile(
+        r"TLS_ECDHE_(ECDSA|RSA)_WITH_(AES_(128|256)_GCM_SHA\d+|CHACHA20_POLY1305_SHA256)"
+    )
+    assert [suite for suite in ciphers.split() if not recommended.fullmatch(suite)] == []
+    assert "AES_256" in ciphers.split()[0]
 
 
 @pytest.mark.skipif(CADDY is None, reason="needs caddy")

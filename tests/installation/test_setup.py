@@ -40,6 +40,38 @@ def server() -> Iterator[str]:
             cleaning.execute(SQL("DROP ROLE IF EXISTS {}").format(Identifier(role)))
 
 
+USES_BOTH = """
+from datetime import UTC, datetime, timedelta
+from django.core.management import call_command
+from django.db import ProgrammingError, connection
+from backoffice.core import clock
+from backoffice.core.storage.files import ARCHIVES, file_store
+from backoffice.retention.archives import archive_evidence
+
+made = archive_evidence(datetime(2000, 1, 1, tzinfo=UTC), clock.now())
+call_command("verify_archive", file_store(ARCHIVES).path(made.name))
+later = clock.now() + timedelta(days=10_000)
+with clock.use_clock(lambda: later):
+    call_command("prune")
+for refused in ("DELETE FROM audit_entry", "UPDATE audit_entry SET hash = hash", "CREATE TABLE another (id integer)"):
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(refused)
+    except ProgrammingError as exc:
+        print(f"{refused}: {exc}")
+"""
+"""What the role that runs does in an installation with two roles, and what it may not."""
+
+
+def run_there(folder: Path, script: str) -> "subprocess.CompletedProcess[str]":
+    """Run the script in the installation that was set up in this folder."""
+    own = {"COUNTERSIGN_ENV_FILE": str(folder / "env")}
+    command = [sys.executable, "manage.py", "shell", "-v0", "-c", script]
+    return subprocess.run(
+        command, cwd=ROOT, env=clean_environment(own), capture_output=True, text=True, check=False
+    )
+
+
 def setup(folder: Path, server: str, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
     """Run it in this folder with what cannot be made up."""
     own = {
@@ -85,6 +117,12 @@ def test_an_empty_server_becomes_an_installation_with_two_links(tmp_path: Path, 
     ):
         assert said in second.stdout
     assert "/account/set-up/" not in second.stdout
+
+    used = run_there(tmp_path, USES_BOTH)
+    assert used.returncode == 0, used.stdout + used.stderr
+    assert "intact" in used.stdout
+    assert "accounts_setuplink: 2 rows" in used.stdout
+    assert used.stdout.count("permission denied") == 3
 
     elsewhere = tmp_path / "elsewhere"  # without the keys of this installation
     elsewhere.mkdir()

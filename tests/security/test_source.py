@@ -34,6 +34,24 @@ ESCAPES_ITSELF = {  # each calls `escape` or `format_html` on what it did not wr
     "backoffice/operations/pages/transactions.py",
 }
 WEAK = {"md5", "sha1", "new"}
+CRYPTOGRAPHY = {  # the algorithms of the table in docs/security/rules.md, and what reads a key
+    *("AESGCM", "Ed25519PrivateKey", "Ed25519PublicKey", "HKDF", "SHA256", "hashes", "padding"),
+    *("RSAPublicKey", "generate_private_key", "Encoding", "PublicFormat", "load_pem_public_key"),
+    *("TOTP", "InvalidToken", "SHA1", "SHA512", "InvalidSignature", "InvalidTag", "UnsupportedAlgorithm"),
+}
+SIGNATURE_OF_A_WEBHOOK = {"PSS", "MGF1", "SHA256"}
+OTHER_CRYPTOGRAPHY = {
+    "Crypto",
+    "Cryptodome",
+    "nacl",
+    "rsa",
+    "ecdsa",
+    "pyaes",
+    "OpenSSL",
+    "M2Crypto",
+    "jwt",
+    "jose",
+}
 IN_SCRIPTS = re.compile(
     r"\beval\(|new Function\(|innerHTML|outerHTML|insertAdjacentHTML|document\.write|document\.cookie"
     r"|localStorage|sessionStorage|indexedDB|postMessage|__proto__|onmessage"
@@ -116,6 +134,23 @@ def test_no_weak_hash_is_used() -> None:
         if name.partition(".")[0] == "hashlib" and name.rpartition(".")[2] in WEAK
     ]
     assert weak == []
+
+
+def test_cryptography_is_that_of_one_library_and_of_the_listed_algorithms() -> None:
+    used = {
+        (path, alias.name)
+        for path, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cryptography")
+        for alias in node.names
+    }
+    assert {name for _, name in used} <= CRYPTOGRAPHY
+    sha1 = {path for path, name in used if name in {"SHA1", "SHA512", "TOTP"}}
+    assert sha1 == {"backoffice/operations/models/otp.py"}  # as authenticator apps have it
+    called = {name.rpartition(".")[2] for _, name, _ in calls() if name.startswith(("padding.", "hashes."))}
+    assert called == SIGNATURE_OF_A_WEBHOOK
+    others = {path for path, name in imported() if name in OTHER_CRYPTOGRAPHY}
+    assert others == {"payments_gateway/crypto_addresses.py"}  # Keccak, for the checksums of addresses
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -13,7 +13,7 @@ from backoffice.core import background, clock
 from backoffice.operations import policy
 from backoffice.operations.batches.checking import CHECK_TASK, rules_of
 from backoffice.operations.batches.columns import guess_mapping
-from backoffice.operations.batches.reading import read_header
+from backoffice.operations.batches.reading import check_name, read_header
 from backoffice.operations.errors import FileNotReadyError
 from backoffice.operations.models.batches import ColumnMapping, FileState, PayoutFile
 from backoffice.operations.models.operations import Operation
@@ -26,9 +26,11 @@ def upload_file(
 ) -> PayoutFile:
     """Store a file, with its columns as this person's last file of the kind had them.
 
-    Raises PermissionMissingError, and UnreadableFileError if its header cannot be read or no row follows.
+    Raises PermissionMissingError, and UnreadableFileError if its name has another ending than such a file has, its
+    header cannot be read, or no row follows.
     """
     policy.check_may_prepare(actor, kind)
+    check_name(name, content)
     headers = read_header(content)
     last = ColumnMapping.objects.filter(person=actor, kind=kind).first()
     return PayoutFile.objects.create(

@@ -57,6 +57,12 @@ def read_rows(content: bytes) -> Iterator[FileRow]:
         yield FileRow(number, tuple(cells))
 
 
+def check_name(name: str, content: bytes) -> None:
+    """Raises UnreadableFileError if the ending of the name is not that of what the content begins like."""
+    if not name.lower().endswith(".xlsx" if content.startswith(_ZIP_BEGIN) else ".csv"):
+        raise UnreadableFileError(FileProblem.NAME_OF_ANOTHER)
+
+
 def read_header(content: bytes) -> list[str]:
     """The names of the columns. Raises UnreadableFileError, also if there is no row below them."""
     rows = read_rows(content)

@@ -58,6 +58,10 @@ class FileProblem(models.TextChoices):
     """Why a file cannot be read. The label is the sentence, with its parameters in braces."""
 
     NOT_A_TABLE = "not_a_table", _("This is neither a CSV file in UTF-8 nor an Excel workbook (.xlsx).")
+    NAME_OF_ANOTHER = (
+        "name_of_another",
+        _("The name of a CSV file must end in .csv, that of an Excel workbook in .xlsx."),
+    )
     TOO_LARGE = "too_large", _("The file is larger than {limit} MB.")
     TOO_MANY_ROWS = "too_many_rows", _("The file has more than {limit} rows. Split it.")
     TOO_MANY_COLUMNS = "too_many_columns", _("The file has more than {limit} columns.")

@@ -1,19 +1,36 @@
 """The role that runs does the whole work, and cannot undo what the database enforces."""
 
+import base64
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
 import pytest
+from django.core.management import call_command
 from django.db import ProgrammingError, connection
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.accounts.models import User
+from backoffice.accounts import staff
+from backoffice.accounts.models import StaffSession, User
 from backoffice.audit.verification import verify_chain
+from backoffice.core import clock
 from backoffice.core.database.grants import refresh_grants
 from backoffice.core.database.role import RoleProblem, check_database_role, database_role
+from backoffice.core.storage.files import ARCHIVES, file_store
+from backoffice.core.storage.retention import Keeping
 from backoffice.ledger.mirror.sync import sync_now
 from backoffice.ledger.models import Transaction
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
+from backoffice.reports.exports import services
 from backoffice.reports.exports.runner import run_next_export
 from backoffice.reports.models import ExportJob, ExportState
+from backoffice.retention.archives import archive_evidence
+from backoffice.retention.tables import TABLES
 from backoffice.webhooks.processing import process_due_deliveries
 from tests import factories
 from tests.operations.conftest import provider as provider
@@ -36,6 +53,7 @@ REWRITES = (
     "TRUNCATE {table} CASCADE",
     "ALTER TABLE {table} DISABLE TRIGGER ALL",
 )
+DELETES_NOTHING = "DELETE FROM {table} WHERE false"
 TRIGGERS = "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal"
 
 
@@ -83,6 +101,55 @@ def test_the_role_that_runs_does_the_whole_work(
     role = database_role()
     assert role is not None
     assert role.name == runtime_role
+
+
+@pytest.mark.usefixtures("receiver")
+def test_the_role_that_runs_prunes_exports_archives_and_ends_sessions(
+    preparer: User,
+    approver: User,
+    auditor: User,
+    sign_in: Callable[[Client, User], Client],
+    runtime_role: str,
+    settings: Settings,
+) -> None:
+    """What it deletes is what may be deleted, and what it copies is complete."""
+    settings.AUDIT_CHECKPOINT_KEYS = [f"first:{base64.b64encode(os.urandom(32)).decode()}"]
+    operation = factories.approve(factories.prepared(preparer), approver)
+    assert deliver(status_delivery("T-1")) == 200
+    process_due_deliveries()
+    staff.issue_setup_link(preparer.pk, actor=None)
+    sign_in(Client(), preparer)
+    signs_out = sign_in(Client(), approver)
+    assert signs_out.post(reverse("accounts:sign_out")).status_code == 302
+    kept, expired = requested_export(auditor), requested_export(auditor)
+    assert (run_next_export(), run_next_export()) == (1, 1)
+    services.remove_export(kept.pk, actor=auditor)
+
+    with clock.use_clock(lambda: timezone.now() + timedelta(days=60)):
+        assert services.delete_expired_exports() == 1
+    assert ExportJob.objects.get(pk=expired.pk).state == ExportState.EXPIRED
+    archive, output = archive_evidence(datetime(2000, 1, 1, tzinfo=UTC), clock.now()), StringIO()
+    call_command("verify_archive", file_store(ARCHIVES).path(archive.name), stdout=output)
+    assert "intact" in output.getvalue()
+
+    with clock.use_clock(lambda: timezone.now() + timedelta(days=10_000)):
+        call_command("prune", stdout=output)
+    for table in ("webhooks_delivery", "accounts_staffsession", "accounts_setuplink", "reports_exportjob"):
+        assert f"{table}: 0 rows" not in output.getvalue()
+    assert not StaffSession.objects.exists()
+    assert not ExportJob.objects.exists()
+    assert operation.approvals.count() == 1
+    assert verify_chain().fault is None
+
+
+def test_the_role_that_runs_may_delete_what_is_pruned_and_no_evidence(runtime_role: str) -> None:
+    """PostgreSQL checks the right before it looks for a row."""
+    pruned = [table for table in TABLES if table.keeping == Keeping.PRUNED]
+    names = [model._meta.db_table for table in pruned for model in (table.model, *table.cascades)]
+    assert len(names) > len(pruned) >= 10
+    assert [name for name in names if is_refused(DELETES_NOTHING.format(table=name))] == []
+    evidence = [table.name for table in TABLES if table.keeping == Keeping.EVIDENCE]
+    assert [name for name in evidence if not is_refused(DELETES_NOTHING.format(table=name))] == []
 
 
 def test_what_is_only_added_can_be_neither_changed_nor_deleted(runtime_role: str) -> None:

@@ -66,6 +66,27 @@ def test_what_is_no_table_or_too_large_is_refused() -> None:
     assert problem_of(b"x" * 4_000_001) == FileProblem.TOO_LARGE
 
 
+@pytest.mark.django_db
+def test_a_file_whose_name_ends_like_another_kind_of_file_is_refused(sign_in: SignIn, preparer: User) -> None:
+    text = "\n".join([payouts.HEADER, *payouts.transfers(1)]).encode()
+    book = workbook(tuple(payouts.HEADER.split(",")), tuple(payouts.transfers(1)[0].split(",")))
+    client = sign_in(Client(), preparer)
+    for name, content, status in (
+        ("a.CSV", text, 302),
+        ("a.xlsx", book, 302),
+        ("a.xlsx", text, 422),
+        ("a.csv", book, 422),
+        ("a.csv.exe", text, 422),
+        ("a", text, 422),
+    ):
+        file = io.BytesIO(content)
+        file.name = name
+        answer = client.post("/operations/batches/files/", {"kind": "transfer", "file": file})
+        assert (name, answer.status_code) == (name, status)
+    assert "must end in .csv" in answer.content.decode()
+    assert PayoutFile.objects.count() == 2
+
+
 def test_a_workbook_that_unpacks_to_too_much_is_not_unpacked() -> None:
     content = io.BytesIO(workbook(("a",), ("b",)))
     with zipfile.ZipFile(content, "a", zipfile.ZIP_DEFLATED) as archive:
