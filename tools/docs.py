@@ -23,6 +23,7 @@ from django.core.exceptions import ImproperlyConfigured
 from payments_gateway.profile.model import PROFILES
 from tools.asvs import answers_table
 from tools.deploy_check import production_environment
+from tools.measurements import benchmarks_table, capacity_table, partitions_table, storage_table
 from tools.processes import ROOT, clean_environment
 
 SETTINGS = ROOT / "backoffice" / "settings.py"
@@ -114,6 +115,10 @@ GENERATED: dict[str, Callable[[], str]] = {
     "settings": settings_table,
     "profile": profile_table,
     "asvs": answers_table,
+    "benchmarks": benchmarks_table,
+    "storage": storage_table,
+    "partitions": partitions_table,
+    "capacity": capacity_table,
 }
 
 

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -18,8 +19,10 @@ from tools.bench.databases import (
     sqlite_database,
     temporary_database,
 )
-from tools.bench.measure import OURS, Measure, Sample, compared, write
-from tools.bench.writes import deliveries
+from tools.bench.measure import OURS, Measure, Sample, as_rows, compared, write
+from tools.bench.tables import partitions, storage
+from tools.bench.writes import audit_entries, deliveries
+from tools.measurements import keep
 from tools.processes import ROOT, StackError
 
 _RIVAL_FRACTION = 5
@@ -33,7 +36,8 @@ def merge_measures(database: BenchDatabase, engine: str, rounds: int, records: i
     found = database.inside(
         "merge", rounds=rounds, records_of_ours=records, records_of_rival=records // _RIVAL_FRACTION
     )
-    for what, key, target in (("new", "new", 3), ("unchanged", "again", 5)):
+    of_new = 3 if engine == "PostgreSQL" else 2
+    for what, key, target in (("new", "new", of_new), ("unchanged", "again", 5)):
         sides = {OURS: Sample(found[f"ours_{key}"]), "bulk_create": Sample(found[f"rival_{key}"])}
         yield compared(
             f"P4.{engine}.{what}",
@@ -57,11 +61,24 @@ class BenchSize:
     deliveries: int = 1_000
     payments: int = 500
     waiting: int = 10_000
+    operations: int = 300
+    appended: int = 2_000
+    audited: int = 1_000_000
+    partitioned: int = 1_000_000
+    merged_at_once: int = 10_000
     seconds: float = 10.0
     rounds: int = 7
 
 
-PARTS_OF_ROWS = ("few", "exported", "exported_on_sqlite", "merged")
+PARTS_OF_ROWS = (
+    "few",
+    "exported",
+    "exported_on_sqlite",
+    "merged",
+    "audited",
+    "partitioned",
+    "merged_at_once",
+)
 
 
 def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
@@ -74,11 +91,16 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         ),
         "P3": lambda: deliveries.delivery_measures(size.rounds, size.deliveries),
         "P4": lambda: _merge(size),
+        "P5": lambda: audit_entries.audit_measures(size.rounds, size.appended, size.audited),
         "P6": lambda: pages.rendering_measures(seeded(size.rows), size.rounds),
         "P7": lambda: client_reads.client_read_measures(size.rounds),
         "product": product.product_measures,
         "P9": lambda: payday.payday_measures(size.payments),
         "P10": lambda: chain(people.people_measures(size.seconds), waiting.waiting_measures(size.waiting)),
+        "storage": lambda: storage.storage_measures(size.merged, size.deliveries, size.operations),
+        "partitions": lambda: partitions.partition_measures(
+            size.partitioned, size.rounds, size.merged_at_once
+        ),
     }
 
 
@@ -108,14 +130,19 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--rows", type=int, default=defaults.rows, help="transactions in the large mirror")
     parser.add_argument("--rounds", type=int, default=defaults.rounds, help="how often each side is measured")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the results for the tables of the documentation"
+    )
     options = parser.parse_args(arguments)
     parts = {name: min(vars(defaults)[name], options.rows) for name in PARTS_OF_ROWS}
     size = BenchSize(rows=options.rows, rounds=options.rounds, **parts)
     try:
-        run(size, options.only, ROOT / "bench.json")
+        measures = run(size, options.only, ROOT / "bench.json")
     except StackError as exc:
         print(exc, file=sys.stderr)
         return 1
+    if options.keep:
+        keep(as_rows(measures), datetime.now(UTC).date().isoformat())
     return 0
 
 

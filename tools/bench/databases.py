@@ -95,10 +95,10 @@ def seconds_to_seed(rows: int) -> float:
 
 
 @contextmanager
-def temporary_database(name: str) -> Iterator[BenchDatabase]:
-    """A PostgreSQL database that is dropped after the block."""
+def temporary_database(name: str, *, template: BenchDatabase | None = None) -> Iterator[BenchDatabase]:
+    """A PostgreSQL database that is dropped after the block: migrated and empty, or a copy."""
     name = f"{DATABASE_PREFIX}_{name}_{os.getpid()}"
-    _recreate(name, _migrated_name())
+    _recreate(name, template.url.rpartition("/")[2] if template else _migrated_name())
     try:
         yield BenchDatabase(f"{SERVER}/{name}")
     finally:

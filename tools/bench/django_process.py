@@ -5,11 +5,13 @@ Each function takes the arguments given to `main` and returns its result as JSON
 """
 
 import json
+import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -26,17 +28,21 @@ from backoffice.accounts.models import AuthenticatorDevice, User  # noqa: E402
 from backoffice.accounts.roles import Role  # noqa: E402
 from backoffice.accounts.sessions import SessionStore  # noqa: E402
 from backoffice.core import clock  # noqa: E402
-from backoffice.core.web.pagination import cursor_at  # noqa: E402
+from backoffice.core.web.pagination import cursor_at, keyset_page  # noqa: E402
 from backoffice.ledger.forms import TransactionListForm  # noqa: E402
 from backoffice.ledger.mirror.merge import facet_ids, merge_records  # noqa: E402
 from backoffice.ledger.mirror.rows import RECORD_COLUMNS, row_of  # noqa: E402
 from backoffice.ledger.models import DayTotal, Mirror, Transaction  # noqa: E402
 from backoffice.ledger.transactions.filters import ORDERS  # noqa: E402
+from backoffice.ledger.transactions.listing import transaction_page  # noqa: E402
 from backoffice.reports.definitions.money import TRANSACTIONS  # noqa: E402
 from backoffice.reports.exports.request_codec import filter_form  # noqa: E402
 from backoffice.reports.rendering.csv import copy_sql  # noqa: E402
 from backoffice.reports.rendering.database import text_select  # noqa: E402
 from backoffice.reports.report import ExportRequest  # noqa: E402
+from backoffice.webhooks.deliveries import NEWEST_FIRST as NEWEST_DELIVERY_FIRST  # noqa: E402
+from backoffice.webhooks.deliveries import DeliveryFilterForm  # noqa: E402
+from backoffice.webhooks.models import Delivery  # noqa: E402
 from payments_gateway import TransactionRecord  # noqa: E402
 from tools.bench.measure import alternate  # noqa: E402
 from tools.bench.rivals import measure_rendering  # noqa: E402
@@ -45,6 +51,7 @@ READER = "bench@countersign.example"
 MERGE_BATCH = 1000  # the number that a pass merges in one transaction
 OLDEST_RECORD = datetime(2026, 11, 1, 12, tzinfo=UTC)
 CURRENCIES = ("NGN", "USD", "USDT")
+_MONTH = re.compile(r"_\d{4}_\d{2}$")  # the end of a partition's name
 MergeBatch: TypeAlias = Callable[[Sequence[TransactionRecord]], None]
 UPDATED = [name for name in (*RECORD_COLUMNS, "facet", "occurred_at") if name != "transaction_id"]
 
@@ -122,6 +129,65 @@ def _cursor_into_the_middle(query: str) -> str:
         lower, upper = chosen.min_amount or 0, chosen.max_amount
         middle = (lower + upper) / 2 if upper is not None else max(60_000, lower * 2)
     return cursor_at([str(middle), 0], order, selection=str(chosen))
+
+
+def read_lists(transactions: dict[str, str], deliveries: dict[str, str], rounds: int) -> dict[str, Any]:
+    """For each list (as a query string): milliseconds of its first page in each round, and how many partitions it
+    reads.
+    """
+    reads = {name: partial(_transaction_page, query) for name, query in transactions.items()}
+    reads |= {name: partial(_delivery_page, query) for name, query in deliveries.items()}
+    found = {}
+    for name, read in reads.items():
+        partitions = _partitions_read(read)
+        found[name] = {"ms": [_milliseconds(read) for _ in range(rounds)], "partitions": len(partitions)}
+    return found
+
+
+def _transaction_page(query: str) -> None:
+    form = TransactionListForm(QueryDict(query))
+    if not form.is_valid():
+        raise ValueError(f"{query}: {form.errors}")
+    transaction_page(form.transaction_filter(), order=ORDERS[form.cleaned_data["sort"]][1], cursor=None)
+
+
+def _delivery_page(query: str) -> None:
+    form = DeliveryFilterForm(QueryDict(query))
+    if not form.is_valid():
+        raise ValueError(f"{query}: {form.errors}")
+    keyset_page(form.apply(Delivery.objects.all()), order=NEWEST_DELIVERY_FIRST, cursor=None)
+
+
+def _milliseconds(read: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    read()
+    return (time.perf_counter() - began) * 1000
+
+
+def _partitions_read(read: Callable[[], None]) -> set[str]:
+    """The partitions by month that the queries of this read touch."""
+    statements: list[tuple[str, Any]] = []
+
+    def note(execute: Any, query: str, values: Any, many: bool, context: Any) -> Any:
+        statements.append((query, values))
+        return execute(query, values, many, context)
+
+    with connection.execute_wrapper(note):
+        read()
+    touched: set[str] = set()
+    for query, values in statements:
+        if query.startswith(("SELECT", "(")):
+            with connection.cursor() as cursor:
+                cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {query}", values)
+                touched |= set(_relations(cursor.fetchone()[0][0]["Plan"]))
+    return {name for name in touched if _MONTH.search(name)}
+
+
+def _relations(node: dict[str, Any]) -> Iterator[str]:
+    if node.get("Actual Loops") and "Relation Name" in node:
+        yield node["Relation Name"]
+    for inner in node.get("Plans", []):
+        yield from _relations(inner)
 
 
 def refresh() -> dict[str, str]:
@@ -252,6 +318,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "copy_statement": statement_of_copy,
     "cursors": cursors,
     "fill": fill,
+    "read_lists": read_lists,
     "refresh": refresh,
     "merge": measure_merge,
     "render": lambda **given: measure_rendering(reader(), **given),

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tools.measurements import short
+
 OURS = "ours"
 
 
@@ -63,16 +65,16 @@ class Measure:
         return is_within_limit and all(self.ratios[name] >= minimum for name, minimum in self.target.items())
 
     def __str__(self) -> str:
-        limit = "" if self.limit is None else f"at {self.limit_is} {_short(self.limit)}"
-        spread = "" if self.spread is None else f"{_short(self.spread[0])} to {_short(self.spread[1])}"
+        limit = "" if self.limit is None else f"at {self.limit_is} {short(self.limit)}"
+        spread = "" if self.spread is None else f"{short(self.spread[0])} to {short(self.spread[1])}"
         comparison = "; ".join(
-            f"{ratio:.2f} x {name} ({_short(self.rivals[name])})"
+            f"{ratio:.2f} x {name} ({short(self.rivals[name])})"
             + (f", wanted {self.target[name]:.2f} x" if name in self.target else "")
             for name, ratio in self.ratios.items()
         )
         verdict = "met" if self.is_met else "MISSED"
         return (
-            f"{self.id:<18} {self.what:<78} {_short(self.value):>9} {self.unit:<7} {spread:>20}  {limit:<16} "
+            f"{self.id:<18} {self.what:<78} {short(self.value):>9} {self.unit:<7} {spread:>20}  {limit:<16} "
             f"{verdict:<7} {comparison}"
         ).rstrip() + (f"\n{'':<18} {self.note}" if self.note else "")
 
@@ -103,11 +105,11 @@ def alternate(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str
     return {name: Sample(values) for name, values in found.items()}
 
 
+def as_rows(measures: Iterable[Measure]) -> list[dict[str, Any]]:
+    """The measures as JSON has them."""
+    return [asdict(one) | {"ratios": one.ratios, "met": one.is_met} for one in measures]
+
+
 def write(measures: Iterable[Measure], path: Path) -> None:
     """Store the measures as JSON."""
-    rows = [asdict(one) | {"ratios": one.ratios, "met": one.is_met} for one in measures]
-    path.write_text(json.dumps(rows, indent=2) + "\n")
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    path.write_text(json.dumps(as_rows(measures), indent=2) + "\n")

@@ -58,9 +58,7 @@ class Receiver:
 def delivery_measures(rounds: int, count: int) -> Iterator[Measure]:
     """Of `count` deliveries in each round, one worker each."""
     with temporary_database("deliveries") as database, tempfile.TemporaryDirectory() as folder:
-        signer = rsa.generate_private_key(public_exponent=65_537, key_size=2048)
-        keys = Path(folder) / "keys.pem"
-        keys.write_bytes(signer.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        signer, keys = signing_key(Path(folder))
         with receivers(database, keys) as sides:
             for side in sides.values():
                 side.deliveries_per_second([signed_delivery(signer) for _ in range(50)])
@@ -105,24 +103,29 @@ def receivers(database: BenchDatabase, keys: Path) -> Iterator[dict[str, Receive
     with psycopg.connect(database.url) as session:
         session.execute(_TABLES)
     with ExitStack() as ended:
-        ours = Stack(
-            databases.FOLDER,
-            free_port(),
-            free_port(),
-            extra={
-                "COUNTERSIGN_DEMO": "0",
-                "COUNTERSIGN_DATABASE_URL": database.url,
-                "COUNTERSIGN_WEBHOOK_KEYS": str(keys),
-                "COUNTERSIGN_LOG_LEVEL": "WARNING",
-            },
-        )
-        ended.callback(ours.stop)
-        ours.start_web()
-        pin_to_one_core(ours.processes["web"].pid)
-        found = {OURS: Receiver(ours.web_port, f"/hooks/{WEBHOOK_SECRET}/")}
+        found = {OURS: our_receiver(ended, database, keys)}
         for name, rival in ((BARE, "bare"), (STOCK, "stock")):
             found[name] = Receiver(_start_rival(ended, rival, database, keys), f"/hooks/{rival}/")
         yield found
+
+
+def our_receiver(ended: ExitStack, database: BenchDatabase, keys: Path) -> Receiver:
+    """The product's web process on this database, on one core."""
+    ours = Stack(
+        databases.FOLDER,
+        free_port(),
+        free_port(),
+        extra={
+            "COUNTERSIGN_DEMO": "0",
+            "COUNTERSIGN_DATABASE_URL": database.url,
+            "COUNTERSIGN_WEBHOOK_KEYS": str(keys),
+            "COUNTERSIGN_LOG_LEVEL": "WARNING",
+        },
+    )
+    ended.callback(ours.stop)
+    ours.start_web()
+    pin_to_one_core(ours.processes["web"].pid)
+    return Receiver(ours.web_port, f"/hooks/{WEBHOOK_SECRET}/")
 
 
 def _start_rival(ended: ExitStack, name: str, database: BenchDatabase, keys: Path) -> int:
@@ -142,6 +145,14 @@ def _start_rival(ended: ExitStack, name: str, database: BenchDatabase, keys: Pat
     rival.wait_for(name, f"{rival.web}/")
     pin_to_one_core(rival.processes[name].pid)
     return rival.web_port
+
+
+def signing_key(folder: Path) -> tuple[rsa.RSAPrivateKey, Path]:
+    """A new key of the provider, and the file with its public half."""
+    signer = rsa.generate_private_key(public_exponent=65_537, key_size=2048)
+    keys = folder / "keys.pem"
+    keys.write_bytes(signer.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return signer, keys
 
 
 def signed_delivery(signer: rsa.RSAPrivateKey) -> bytes:
