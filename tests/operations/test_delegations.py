@@ -24,6 +24,7 @@ from backoffice.operations.approval.waiting import deciders, operations_waiting_
 from backoffice.operations.delivery import send
 from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Approval, Operation, Release
+from backoffice.operations.monitoring.recorded_delegations import altered_delegations
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from backoffice.policies.delegations import Delegation
@@ -496,6 +497,58 @@ def test_the_database_refuses_an_approval_for_its_own_approver(
                 on_behalf_of=on_behalf_of,
                 delegation=found,
             )
+
+
+# Compared with the audit log
+
+
+def last_longer(_away: User, _approver: User, _treasury: StaffGroup) -> None:
+    Delegation.objects.update(ends_at=timezone.now() + timedelta(days=400))
+
+
+def agreed_on_by_nobody(away: User, approver: User, treasury: StaffGroup) -> None:
+    delegated(approver, away, treasury)
+
+
+def under_the_operation_of_another(away: User, approver: User, treasury: StaffGroup) -> None:
+    found = Delegation.objects.get()
+    Delegation.objects.all()._raw_delete("default")
+    delegated(approver, away, treasury, pk=found.pk, operation=found.operation)
+
+
+def gone(_away: User, _approver: User, _treasury: StaffGroup) -> None:
+    Delegation.objects.all()._raw_delete("default")
+
+
+def as_before_its_end(away: User, _approver: User, _treasury: StaffGroup) -> None:
+    found = Delegation.objects.get()
+    end_delegation(found.pk, actor=away)
+    Delegation.objects.update(ended_at=None, ended_by=None, seal=found.seal)
+
+
+@pytest.mark.parametrize(
+    "change", [last_longer, agreed_on_by_nobody, under_the_operation_of_another, gone, as_before_its_end]
+)
+def test_a_delegation_unlike_the_audit_log_is_found(
+    away: User,
+    approver: User,
+    administrator: User,
+    treasury: StaffGroup,
+    change: Callable[[User, User, StaffGroup], None],
+) -> None:
+    factories.approve(proposed(away, approver, treasury), administrator)
+    assert altered_delegations() == []
+    with lifted(connection):
+        change(away, approver, treasury)
+    assert len(altered_delegations()) == 1
+
+
+def test_an_ended_delegation_is_as_the_audit_log_records(
+    away: User, approver: User, administrator: User, treasury: StaffGroup
+) -> None:
+    factories.approve(proposed(away, approver, treasury), administrator)
+    end_delegation(Delegation.objects.get().pk, actor=away)
+    assert altered_delegations() == []
 
 
 # The pages

@@ -33,6 +33,7 @@ from backoffice.operations.kinds.registry import KINDS, local_kinds
 from backoffice.operations.models.batches import ImportedRow
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
+from backoffice.operations.monitoring.recorded_delegations import altered_delegations
 from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EXECUTED, Outcome, Status
 from backoffice.policies.models import PolicyVersion
@@ -155,6 +156,11 @@ def _versions_unlike_the_log(versions: Mapping[int, PolicyVersion]) -> list[str]
 def unrecorded_right(_scope: InspectionScope) -> list[str]:
     """A person has other roles or groups than the audit log records, or a role other permissions."""
     return unrecorded_rights()
+
+
+def altered_delegation(_scope: InspectionScope) -> list[str]:
+    """A delegation is not as two people agreed on it, ended otherwise than the log records, or is gone."""
+    return altered_delegations()
 
 
 def altered_recipient(scope: InspectionScope) -> list[str]:
@@ -400,6 +406,12 @@ INTEGRITY_CHECKS = (
         "altered_recipient",
         _("Every version of a recipient was approved by two people, and none was altered or deleted."),
         altered_recipient,
+        names_operations=False,
+    ),
+    IntegrityCheck(
+        "altered_delegation",
+        _("Every delegation was approved by two people, and none was altered or deleted."),
+        altered_delegation,
         names_operations=False,
     ),
     IntegrityCheck(

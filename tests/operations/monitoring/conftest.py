@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.accounts.models import User
+from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation
@@ -14,6 +14,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations import unknown_outcomes
+from tests.operations.delegations import leave
 from tests.operations.monitoring.violations import CHECKPOINT_DESTINATION
 from tests.operations.provider_list import NAMED, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.policies.versions import group
@@ -66,11 +67,16 @@ def history(
     made["sent twice"] = _sent_after_a_refused_one_time_code(provider, preparer, approver)
     made["resolved"] = _settled_by_two(provider, preparer, approver, second_approver)
     made["unknown"] = sent(provider, preparer, approver, (502, "bad gateway"), account_number="0000000001")
-    factories.person("Zainab Musa", Role.ADMINISTRATOR)
-    group("Treasury", approver)
+    administrator = factories.person("Zainab Musa", Role.ADMINISTRATOR)
+    _agreed_on_a_leave(approver, second_approver, administrator, group("Treasury", approver, second_approver))
     factories.record_rights()
     made["released"] = factories.release(factories.approved(preparer, approver), approver)
     return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
+
+
+def _agreed_on_a_leave(person: User, stand_in: User, administrator: User, treasury: StaffGroup) -> None:
+    proposed = factories.prepared_of_kind("delegation", leave(person, stand_in, treasury), person)
+    factories.approve(proposed, administrator)
 
 
 def _sent_after_a_refused_one_time_code(provider: StubProvider, preparer: User, approver: User) -> Operation:

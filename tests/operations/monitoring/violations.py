@@ -19,11 +19,14 @@ from backoffice.audit.models import CheckpointDestination, Entry, LastVerificati
 from backoffice.audit.verification import ChainFault, FaultCode
 from backoffice.core import clock
 from backoffice.core.models import GatewayKey
+from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Outcome, Status
+from backoffice.policies.delegations import Delegation
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations.delegations import delegated
 from tests.policies.versions import put_in_effect
 from tests.recipients import registered
 
@@ -127,6 +130,38 @@ def altered_policy(_history: dict[str, Operation]) -> None:
 def altered_policy__that_the_log_still_has(_history: dict[str, Operation]) -> None:
     """Deleted with its operation: only the log says that there was one."""
     put_in_effect({"levels": [{"needed": 1}]}).delete()
+
+
+@violation
+def altered_delegation(history: dict[str, Operation]) -> None:
+    """Nobody agreed on it, although its seal is valid."""
+    found = Delegation.objects.get()
+    delegated(found.stand_in, found.person, found.group)
+
+
+@violation
+def altered_delegation__that_lasts_longer(_history: dict[str, Operation]) -> None:
+    Delegation.objects.update(ends_at=timezone.now() + timedelta(days=400))
+
+
+@violation
+def altered_delegation__to_another_person_under_the_same_operation(history: dict[str, Operation]) -> None:
+    found = Delegation.objects.get()
+    Delegation.objects.all().delete()
+    delegated(found.person, history["pending"].preparer, found.group, pk=found.pk, operation=found.operation)
+
+
+@violation
+def altered_delegation__that_is_gone(_history: dict[str, Operation]) -> None:
+    Delegation.objects.all().delete()
+
+
+@violation
+def altered_delegation__that_ended_by_the_log(_history: dict[str, Operation]) -> None:
+    """The row as it was before, with the seal that it had."""
+    found = Delegation.objects.get()
+    end_delegation(found.pk, actor=found.person)
+    Delegation.objects.update(ended_at=None, ended_by=None, seal=found.seal)
 
 
 @violation
