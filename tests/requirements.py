@@ -65,6 +65,8 @@ NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "redis": ("Redis does not run on port 6379", lambda: listens(6379)),
     "rabbitmq": ("RabbitMQ does not run on port 5672", lambda: listens(5672)),
     "nginx": ("nginx is not installed", lambda: nginx.PROGRAM is not None),
+    "caddy": ("Caddy is not installed", lambda: shutil.which("caddy") is not None),
+    "promtool": ("promtool is not installed", lambda: shutil.which("promtool") is not None),
     "faketime": ("faketime is not installed", lambda: shutil.which("faketime") is not None),
 }
 

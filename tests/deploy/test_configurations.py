@@ -22,7 +22,6 @@ DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 MOST_EXPOSURE = 2.0  # of 10, by `systemd-analyze security`; below 2 is called OK
 SYSTEMD = shutil.which("systemd-analyze")
-CADDY = shutil.which("caddy")
 needs_systemd = pytest.mark.skipif(SYSTEMD is None, reason="needs systemd-analyze")
 
 
@@ -128,7 +127,7 @@ def test_caddy_speaks_tls_1_2_and_1_3_alone_with_recommended_cipher_suites() -> 
     assert "AES_256" in ciphers.split()[0]
 
 
-@pytest.mark.skipif(CADDY is None, reason="needs caddy")
+@pytest.mark.caddy
 def test_caddy_accepts_its_configuration(tmp_path: Path) -> None:
     site = tmp_path / "Caddyfile"
     site.write_text((DEPLOY / "Caddyfile").read_text())
@@ -145,6 +144,33 @@ def test_a_proxy_replaces_what_a_client_says_about_itself(name: str) -> None:
     assert re.search(r"X-Forwarded-For (?:\$remote_addr;|\{remote_host\})", text)
     assert re.search(r"X-Forwarded-Proto (?:\$scheme;|https)", text)
     assert "$proxy_add_x_forwarded_for" not in text
+
+
+def test_the_compose_file_names_only_what_it_declares_or_what_is_there() -> None:
+    """What `docker compose config` finds besides the form, which needs no container engine."""
+    compose = yaml.safe_load((DEPLOY / "compose.yml").read_text())
+    services = compose["services"]
+    unknown = []
+    for name, service in services.items():
+        mounted = [one.split(":")[0] for one in service.get("volumes", [])]
+        volumes = [one for one in mounted if not (DEPLOY / one).is_file()]
+        for kind, named, declared in (
+            ("volume", volumes, compose["volumes"]),
+            ("network", service["networks"], compose["networks"]),
+            ("secret", service.get("secrets", []), compose["secrets"]),
+            ("service", service.get("depends_on", []), services),
+        ):
+            unknown += [(name, kind, one) for one in named if one not in declared]
+    assert unknown == []
+    checked = {name for name, service in services.items() if "healthcheck" in service}
+    needs_health = {
+        needed
+        for service in services.values()
+        if isinstance(service.get("depends_on"), dict)
+        for needed, how in service["depends_on"].items()
+        if how["condition"] == "service_healthy"
+    }
+    assert needs_health <= checked
 
 
 def test_containers_run_without_root_on_a_root_that_cannot_be_written() -> None:

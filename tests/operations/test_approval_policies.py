@@ -314,9 +314,14 @@ def test_an_altered_version_stops_everything(
         factories.prepared(preparer)
 
 
-def test_a_missing_version_stops_what_was_prepared_under_it(two_levels: Operation, approver: User) -> None:
+@pytest.mark.parametrize("is_logged", [True, False])
+def test_a_missing_version_stops_what_was_prepared_under_it(
+    two_levels: Operation, approver: User, is_logged: bool
+) -> None:
     with lifted(connection):
         PolicyVersion.objects.all().delete()
+        if not is_logged:
+            Entry.objects.filter(action=Action.POLICY_IN_EFFECT).delete()
     with pytest.raises(errors.PolicyAlteredError):
         factories.approve(two_levels, approver)
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
@@ -108,7 +107,7 @@ def test_the_runbook_names_no_other_metrics() -> None:
     assert set(NAME.findall((DOCS / "runbook.md").read_text())) <= samples().keys() | families()
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@pytest.mark.promtool
 def test_promtool_accepts_rules_configuration_and_metrics(tmp_path: Path) -> None:
     for arguments in (
         ("check", "rules", "alerts.yml"),
