@@ -13,9 +13,9 @@ PROOF = (
         ),
     ),
     Safeguard(
-        "accounts without a list of assets are not read as having no number",
+        "an account with neither a name nor assets is not read as having no number",
         "payments_gateway.resources.accounts:_parse_account",
-        {"    if name is None:\n": "    if name is None and not account:\n"},
+        {"    if not (assets or currency or ": "    if not (True or assets or currency or "},
         "tests/payments_gateway/resources/envelopes/test_accounts.py::test_an_account_with_neither_name_nor_assets_is_refused",
     ),
     Safeguard(
