@@ -363,6 +363,7 @@ def _described(form: TryForm, document: PolicyDocument) -> DescribedOperation:
         is_new="new" in is_,
         is_saved="saved" in is_,
         is_provider_user="provider_user" in is_,
+        is_look_alike="look_alike" in is_,
         network=values["network"],
     )
     return DescribedOperation(

@@ -390,7 +390,13 @@ class TryForm(forms.Form):
         label=_("The recipient is"),
         required=False,
         choices=[
-            (one.value, one.label) for one in (RecipientIs.NEW, RecipientIs.SAVED, RecipientIs.PROVIDER_USER)
+            (one.value, one.label)
+            for one in (
+                RecipientIs.NEW,
+                RecipientIs.SAVED,
+                RecipientIs.PROVIDER_USER,
+                RecipientIs.LOOK_ALIKE,
+            )
         ],
         widget=forms.CheckboxSelectMultiple,
     )

@@ -29,10 +29,12 @@ from backoffice.notifications.channels.webhook import send_webhook
 from backoffice.notifications.contents import Contents, contents_of, operations_of
 from backoffice.notifications.events import Group, Notice
 from backoffice.notifications.models import Channel, ChatChannel, Message, Problem
-from backoffice.notifications.recording.outbox import shared_address
+from backoffice.notifications.recording.outbox import audit_position, shared_address
+from backoffice.operations.approval.escalation import outdated
 from backoffice.operations.approval.waiting import operations_waiting_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import VIEW
+from backoffice.operations.states import Status
 
 logger = logging.getLogger(__name__)
 CLAIMED_FOR = timedelta(minutes=5)  # much longer than any delivery takes
@@ -41,6 +43,7 @@ EVENTS_AT_ONCE = {Channel.EMAIL: 500, Channel.CHAT: 500, Channel.WEBHOOK: 50}  #
 LISTED = {Channel.EMAIL: 50, Channel.CHAT: 10, Channel.WEBHOOK: 50}  # of these; the rest is counted
 FIRST_RETRY, LAST_RETRY = timedelta(minutes=1), timedelta(hours=1)
 _DECISIONS = frozenset({Notice.WAITS, Notice.EXPIRES_SOON})
+_ESCALATIONS = frozenset({Notice.ESCALATED, Notice.WITHOUT_APPROVERS})
 _SERVER_IS_AWAY = {Problem.NOT_REACHED, Problem.TIMED_OUT}
 
 Recipient = tuple[int | None, str]  # the id of a person, or the name of a shared channel
@@ -96,7 +99,10 @@ def _claimed(channel: Channel, recipient: Recipient, claim: str) -> list[Message
 
 
 def _still_wanted(messages: list[Message], person: User | None) -> list[Message]:
-    """Without what a person no longer has to decide, and for a deactivated person without all but security."""
+    """Without escalations that no longer apply and what a person no longer has to decide, and for a deactivated person
+    without all but security.
+    """
+    messages = _without_past_escalations(messages)
     if person is None:
         return messages
     if not person.is_active:
@@ -108,6 +114,25 @@ def _still_wanted(messages: list[Message], person: User | None) -> list[Message]
         else set()
     )
     return [one for one in messages if one.notice not in _DECISIONS or one.operation in waiting]
+
+
+def _without_past_escalations(messages: list[Message]) -> list[Message]:
+    """Without those of a level that was decided or has enough people again, and of what no longer waits to be sent."""
+    escalations = [one for one in messages if one.notice in _ESCALATIONS]
+    if not escalations:
+        return messages
+    positions = {one.pk: found for one in escalations if (found := audit_position(one.event)) is not None}
+    to_send = {one.operation for one in escalations if one.operation and one.pk not in positions}
+    unsent = Operation.objects.filter(
+        pk__in=to_send, status=Status.APPROVED, expires_at__gt=clock.now(), release__isnull=True
+    )
+    waiting, past = set(unsent.values_list("pk", flat=True)), outdated(positions.values())
+    dropped = {
+        one.pk
+        for one in escalations
+        if (positions[one.pk] in past if one.pk in positions else one.operation not in waiting)
+    }
+    return [one for one in messages if one.pk not in dropped]
 
 
 def _send(

@@ -5,13 +5,17 @@ ended, or before within a ceiling, or with one more approval, as the settings pe
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Exists, Max, OuterRef, Q
 from django.utils.translation import gettext
 
 from backoffice.core import clock
+from backoffice.core.leases import lock_until_commit
 from backoffice.core.web.formatting import exact_time, format_amount
 from backoffice.operations.errors import (
     RecipientAlteredError,
@@ -23,10 +27,10 @@ from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.batch import BatchPayload
 from backoffice.operations.kinds.registry import AnyKind, read_content
 from backoffice.operations.models.batches import BatchRow
-from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import NOT_EXECUTED
 from backoffice.recipients.models import AlteredRecipientError, RecipientState, RecipientVersion
-from backoffice.recipients.register import versions_in_effect
+from backoffice.recipients.register import newest_versions, versions_in_effect
 
 _Paid = tuple[str, str]  # the key of a recipient, and the currency that it is paid in
 
@@ -68,25 +72,86 @@ def held_until(operation: Operation) -> datetime | None:
         found = versions_in_effect({key for key, _ in _paid_by(operation.pk, kind, payload)})
     except AlteredRecipientError as exc:
         raise RecipientAlteredError from exc
-    for version in found.values():
-        until = cooling_until(version)
-        if until > clock.now() and not _is_within_ceiling(operation, version):
-            return until
-    return None
+    cooling = [version for version in found.values() if cooling_until(version) > clock.now()]
+    sent = _sent_to(cooling)
+    held = (version for version in cooling if not _is_within_ceiling(operation, version, sent))
+    return next((cooling_until(version) for version in held), None)
 
 
-def _is_within_ceiling(operation: Operation, version: RecipientVersion) -> bool:
+def lock_ceiling(operation: Operation) -> None:
+    """Let no other payment to its recipient be claimed before this transaction ends.
+
+    Without this lock, two claims at the same moment would not see each other and both stay below the ceiling.
+    """
+    if settings.RECIPIENT_COOLING_HOURS and is_allow_listed(operation.kind):
+        lock_until_commit(f"cooling:{operation.recipient_key}")
+
+
+def may_need_one_more() -> Q:
+    """The payments to recipients that are cooling, if one more approval may take the place of the time."""
+    if not settings.RECIPIENT_COOLING_HOURS or not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
+        return Q(pk__in=[])
+    since = clock.recent() - timedelta(hours=settings.RECIPIENT_COOLING_HOURS)
+    cooling = newest_versions().filter(key=OuterRef("recipient_key"), details_since__gt=since)
+    return Q(Exists(cooling), kind__in=settings.ALLOW_LIST)
+
+
+def need_one_more(operations: Collection[Operation]) -> set[UUID]:
+    """Those of these payments that need one more approval in place of cooling, for lists. Two queries at most."""
+    if not settings.RECIPIENT_COOLING_HOURS or not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
+        return set()
+    payments = [one for one in operations if is_allow_listed(one.kind) and one.recipient_key]
+    if not payments:
+        return set()
+    versions = newest_versions().filter(key__in={one.recipient_key for one in payments})
+    cooling = {one.key: one for one in versions if cooling_until(one) > clock.recent()}
+    sent = _sent_to(cooling.values())
+    of_cooling = [(one, cooling[key]) for one in payments if (key := one.recipient_key or "") in cooling]
+    return {one.pk for one, version in of_cooling if not _is_within_ceiling(one, version, sent)}
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A payment that was sent, or is under way, and when its last attempt began."""
+
+    operation: UUID
+    key: str
+    currency: str
+    amount: Decimal
+    at: datetime
+
+
+def _sent_to(versions: Collection[RecipientVersion]) -> list[_Sent]:
+    """What was sent to these recipients since the first of them was changed, if there are ceilings."""
+    if not versions or not settings.RECIPIENT_COOLING_CEILINGS:
+        return []
+    since = min(version.details_since for version in versions)
+    sent = Operation.objects.filter(
+        recipient_key__in={version.key for version in versions},
+        amount__isnull=False,
+        attempts__started_at__gte=since,
+    )
+    found = sent.exclude(status__in=NOT_EXECUTED).order_by().annotate(at=Max("attempts__started_at"))
+    rows = found.values_list("pk", "recipient_key", "currency", "amount", "at")
+    return [
+        _Sent(operation, key, currency, amount, at)
+        for operation, key, currency, amount, at in rows
+        if key is not None and amount is not None
+    ]
+
+
+def _is_within_ceiling(operation: Operation, version: RecipientVersion, sent: Collection[_Sent]) -> bool:
     ceiling = settings.RECIPIENT_COOLING_CEILINGS.get(operation.currency)
     if ceiling is None or operation.amount is None:
         return False
-    sent = Operation.objects.filter(
-        recipient_key=version.key,
-        currency=operation.currency,
-        pk__in=Attempt.objects.filter(started_at__gte=version.details_since).values("operation"),
-    )
-    others = sent.exclude(pk=operation.pk).exclude(status__in=NOT_EXECUTED).values_list("amount", flat=True)
-    total = sum((amount for amount in others if amount is not None), operation.amount)
-    return bool(total <= ceiling)
+    others = [
+        one.amount
+        for one in sent
+        if (one.key, one.currency) == (version.key, operation.currency)
+        and one.operation != operation.pk
+        and one.at >= version.details_since
+    ]
+    return bool(sum(others, operation.amount) <= ceiling)
 
 
 def problem_of_row(kind: str, paid: _Paid) -> str:

@@ -24,9 +24,10 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE
 from backoffice.operations.selectors import IS_EXECUTED
 from backoffice.operations.states import NOT_EXECUTED
-from backoffice.policies.document import PolicyDocument, TotalOf, Window
+from backoffice.policies.document import PolicyDocument, RecipientIs, TotalOf, Window
 from backoffice.policies.evaluator import DescribedOperation, Person, RecipientFacts, Totals
 from backoffice.policies.people import read_people
+from backoffice.recipients.comparison import similar_keys
 from backoffice.recipients.keys import USER_PREFIX
 from backoffice.recipients.register import approval_history
 
@@ -151,8 +152,9 @@ class History:
         self._keys = {subject.recipient_key for subject in subjects} | {row.recipient_key for row in rows}
         self._first_paid: dict[str, datetime] = {}
         self._approvals: dict[str, list[tuple[datetime, bool]]] = {}
+        self._similar: dict[str, set[str]] = {}
         if any(each.recipient for each in when):
-            self._read_recipients()
+            self._read_recipients({each.recipient for each in when})
         self._people: dict[int, Person] = {}
         if any(each.preparer for each in when):
             found = read_people(APPROVE, {subject.preparer_id for subject in subjects})
@@ -162,14 +164,16 @@ class History:
         if self._uses_totals and subjects:
             self._read_movements(subjects, {each.total.of for each in when if each.total})
 
-    def _read_recipients(self) -> None:
+    def _read_recipients(self, asked: Collection[RecipientIs | None]) -> None:
         keys = self._keys - {""}
         to_them = Operation.objects.filter(IS_EXECUTED, recipient_key__isnull=False)
         if len(keys) <= _NAMED_AT_MOST:
             to_them = to_them.filter(recipient_key__in=keys)
         first = to_them.order_by().values("recipient_key").annotate(first=Min("closed_at"))
         self._first_paid = {str(row["recipient_key"]): row["first"] for row in first}
-        self._approvals = approval_history(keys)
+        if RecipientIs.LOOK_ALIKE in asked:
+            self._similar = similar_keys(keys)
+        self._approvals = approval_history(keys.union(*self._similar.values()))
 
     def _read_movements(self, subjects: Collection[Subject], of: set[TotalOf]) -> None:
         """Operations, and the rows of batches that wait, prepared from a week before the first of the subjects."""
@@ -198,11 +202,13 @@ class History:
         """What was known of this recipient at this time; None for nobody."""
         if not key:
             return None
-        first = self._first_paid.get(key)
+        first, is_saved = self._first_paid.get(key), self._was_approved(key, at)
+        similar = self._similar.get(key, ())
         return RecipientFacts(
             key=key,
             is_new=first is None or first > at,
-            is_saved=self._was_approved(key, at),
+            is_saved=is_saved,
+            is_look_alike=not is_saved and any(self._was_approved(one, at) for one in similar),
             is_provider_user=key.startswith(USER_PREFIX),
             network=network,
         )

@@ -9,17 +9,16 @@ from django.utils.translation import gettext
 
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import AnyKind
-from backoffice.recipients.comparison import ComparedAccount, SimilarAccount, compare_with_register
-from backoffice.recipients.keys import ADDRESS_PREFIX, BANK_PREFIX, USER_PREFIX
+from backoffice.recipients.comparison import (
+    ComparedAccount,
+    SimilarAccount,
+    account_of,
+    compare_with_register,
+)
 from backoffice.recipients.look_alikes import mark_differences, similar_recipients
-from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
+from backoffice.recipients.models import RecipientState, RecipientVersion
 from backoffice.recipients.register import newest_versions, version_in_effect
 
-_TYPES = {
-    BANK_PREFIX: RecipientType.BANK,
-    ADDRESS_PREFIX: RecipientType.ADDRESS,
-    USER_PREFIX: RecipientType.USER,
-}
 _AT_ONCE = 500
 
 
@@ -34,7 +33,9 @@ def look_alike_warnings(kind: AnyKind, payload: Payload, state: str | None = Non
         state = version.state if version else ""
     if not key or state == RecipientState.APPROVED:
         return []
-    compared = _compared(key)
+    compared = account_of(key)
+    if compared is None:
+        return []
     found = similar_recipients(compared.type, compared.account, key)
     return [_warning(compared, other) for other in found]
 
@@ -46,23 +47,15 @@ def look_alikes_of_payees(keys: Collection[str]) -> dict[str, list[SimilarAccoun
     for start in range(0, len(wanted), _AT_ONCE):
         known = newest_versions().filter(key__in=wanted[start : start + _AT_ONCE])
         approved.update(known.filter(state=RecipientState.APPROVED).values_list("key", flat=True))
-    others = [key for key in wanted if key not in approved]
+    others = [account for key in wanted if key not in approved and (account := account_of(key)) is not None]
     if not others:
         return {}
-    found = compare_with_register({number: _compared(key) for number, key in enumerate(others, start=1)})
+    found = compare_with_register(dict(enumerate(others, start=1)))
     of_keys = {
-        others[number - 1]: [one for one in alike.accounts if not one.number]
+        others[number - 1].key: [one for one in alike.accounts if not one.number]
         for number, alike in found.items()
     }
     return {key: alike for key, alike in of_keys.items() if alike}
-
-
-def _compared(key: str) -> ComparedAccount:
-    prefix = next(prefix for prefix in _TYPES if key.startswith(prefix))
-    account = key.removeprefix(prefix)
-    if prefix == BANK_PREFIX:
-        account = account.rpartition(":")[2]
-    return ComparedAccount(_TYPES[prefix], key, account)
 
 
 def _warning(compared: ComparedAccount, other: RecipientVersion) -> str:

@@ -215,6 +215,7 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     if operation.preparer_id not in entitled[prepare]:
         raise errors.PreparerNotEntitledError
     seals.check_record(operation, approvals, release, trusts_digests=True)
+    allow_list.lock_ceiling(operation)
     allow_list.check_payable(operation)
     if not approval_progress(operation, counted).is_complete:
         raise errors.ApprovalsMissingError

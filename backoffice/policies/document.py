@@ -114,6 +114,7 @@ class RecipientIs(TextChoices):
     SAVED = "saved", _("Approved in the register")
     NOT_SAVED = "not_saved", _("Not approved in the register")
     PROVIDER_USER = "provider_user", _("User of the provider")
+    LOOK_ALIKE = "look_alike", _("Similar to an approved recipient, but not approved")
 
 
 class Window(TextChoices):

@@ -56,6 +56,7 @@ class RecipientFacts:
     is_new: bool = False
     is_saved: bool = False
     is_provider_user: bool = False
+    is_look_alike: bool = False
     network: str = ""
 
 
@@ -180,21 +181,18 @@ def _is_in_band(band: AmountBand, operation: DescribedOperation) -> bool:
     )
 
 
+_RECIPIENT_IS: Mapping[RecipientIs, Callable[[RecipientFacts], bool]] = {
+    RecipientIs.NEW: lambda recipient: recipient.is_new,
+    RecipientIs.PAID_BEFORE: lambda recipient: not recipient.is_new,
+    RecipientIs.SAVED: lambda recipient: recipient.is_saved,
+    RecipientIs.NOT_SAVED: lambda recipient: not recipient.is_saved,
+    RecipientIs.PROVIDER_USER: lambda recipient: recipient.is_provider_user,
+    RecipientIs.LOOK_ALIKE: lambda recipient: recipient.is_look_alike,
+}
+
+
 def _is_recipient(wanted: RecipientIs, operation: DescribedOperation) -> bool:
-    recipient = operation.recipient
-    if recipient is None:
-        return False
-    match wanted:
-        case RecipientIs.NEW:
-            return recipient.is_new
-        case RecipientIs.PAID_BEFORE:
-            return not recipient.is_new
-        case RecipientIs.SAVED:
-            return recipient.is_saved
-        case RecipientIs.NOT_SAVED:
-            return not recipient.is_saved
-        case RecipientIs.PROVIDER_USER:
-            return recipient.is_provider_user
+    return operation.recipient is not None and _RECIPIENT_IS[wanted](operation.recipient)
 
 
 def _is_listed(keys: frozenset[str], operation: DescribedOperation) -> bool:

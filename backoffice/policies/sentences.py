@@ -141,6 +141,7 @@ def _recipient_text(recipient: RecipientIs) -> str:
         RecipientIs.SAVED: gettext("to approved recipients"),
         RecipientIs.NOT_SAVED: gettext("to recipients that are not approved"),
         RecipientIs.PROVIDER_USER: gettext("to users of the provider"),
+        RecipientIs.LOOK_ALIKE: gettext("to accounts similar to an approved recipient's"),
     }[recipient]
 
 

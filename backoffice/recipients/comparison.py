@@ -5,23 +5,33 @@ looked up once. So the time grows with the register, not with the register times
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from backoffice.recipients.keys import normalised_address
+from django.db.models import Q
+
+from backoffice.recipients.keys import ADDRESS_PREFIX, BANK_PREFIX, USER_PREFIX, normalised_address
 from backoffice.recipients.look_alikes import (
     CONFUSABLE,
     MAX_DIFFERENT_CHARACTERS,
     SHORT_NAME,
+    could_be_similar,
     is_similar,
     visible_ends,
 )
-from backoffice.recipients.models import RecipientState, RecipientType
+from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
 from backoffice.recipients.register import newest_versions
 
 MOST_NAMED = 3
 """So many similar recipients of an account are named."""
 _AT_ONCE = 2_000
+_ASKED_AT_MOST = 20
+"""More accounts than that are compared with all rows of the register, and not with those that a query finds."""
+_TYPES = {
+    BANK_PREFIX: RecipientType.BANK,
+    ADDRESS_PREFIX: RecipientType.ADDRESS,
+    USER_PREFIX: RecipientType.USER,
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,17 @@ class ComparedAccount:
     key: str
     account: str
     names: tuple[str, ...] = ()
+
+
+def account_of(key: str) -> ComparedAccount | None:
+    """The account that this key identifies; None if it identifies none."""
+    prefix = next((prefix for prefix in _TYPES if key.startswith(prefix)), None)
+    if prefix is None:
+        return None
+    account = key.removeprefix(prefix)
+    if prefix == BANK_PREFIX:
+        account = account.rpartition(":")[2]
+    return ComparedAccount(_TYPES[prefix], key, account)
 
 
 @dataclass(frozen=True)
@@ -68,6 +89,28 @@ def compare_with_register(compared: Mapping[int, ComparedAccount]) -> dict[int, 
     return dict(found)
 
 
+def similar_keys(keys: Collection[str]) -> dict[str, set[str]]:
+    """Of each of these keys: those in the register whose accounts can be mistaken for its own, approved or retired
+    since. One query.
+    """
+    compared = {
+        number: one for number, key in enumerate(sorted(keys)) if (one := account_of(key)) is not None
+    }
+    rows = RecipientVersion.objects.filter(type__in={one.type for one in compared.values()})
+    if len(compared) <= _ASKED_AT_MOST:
+        near = Q(pk__in=[])
+        for one in compared.values():
+            near |= Q(could_be_similar(one.type, one.account), type=one.type)
+        rows = rows.filter(near)
+    index = _Index(compared)
+    found: dict[str, set[str]] = defaultdict(set)
+    of_agreed = rows.exclude(state=RecipientState.SUGGESTED).order_by().values_list("type", "key", "account")
+    for kind, key, account in of_agreed.distinct().iterator(chunk_size=_AT_ONCE):
+        for number in index.similar_to(ComparedAccount(RecipientType(kind), key, account)):
+            found[compared[number].key].add(key)
+    return dict(found)
+
+
 class _Index:
     """The compared accounts by what remains equal of accounts that can be mistaken for each other, and by name."""
 
@@ -90,20 +133,28 @@ class _Index:
         but: int | None = None,
     ) -> None:
         """Add the other one to all that it can be mistaken for, and to all that go by its name."""
-        near = {
-            number
-            for trait in self._traits(other.type, other.account)
-            for number in self._by_trait.get(trait, ())
-        }
-        for number in near - {but}:
-            one = self._compared[number]
-            if one.key != other.key and is_similar(one.type, one.account, other.account):
+        for number in self.similar_to(other):
+            if number != but:
                 _add(found[number].accounts, shown)
         named = {number for name in _folded(other.names) for number in self._by_name.get(name, ())}
         for number in named - {but}:
             one = self._compared[number]
             if one.key != other.key and one.type == other.type:
                 _add(found[number].names, shown)
+
+    def similar_to(self, other: ComparedAccount) -> set[int]:
+        """The numbers of the accounts that the other one can be mistaken for."""
+        near = {
+            number
+            for trait in self._traits(other.type, other.account)
+            for number in self._by_trait.get(trait, ())
+        }
+        return {
+            number
+            for number in near
+            if (one := self._compared[number]).key != other.key
+            and is_similar(one.type, one.account, other.account)
+        }
 
     def _traits(self, kind: RecipientType, account: str) -> Iterator[tuple[object, ...]]:
         """What two accounts have in common at least if `is_similar`, and others may have too."""

@@ -64,20 +64,23 @@ def mark_differences(address: str, beside: str) -> str:
 def similar_recipients(kind: RecipientType, account: str, key: str) -> list[RecipientVersion]:
     """Recipients of the register, not retired, whose account can be mistaken for this one. One query."""
     others = newest_versions().filter(type=kind).exclude(key=key).exclude(state=RecipientState.RETIRED)
-    if kind == RecipientType.BANK:
-        # One slip leaves either end as it is.
-        half = max(len(account) // 2 - 1, 1)
-        others = others.filter(Q(account__startswith=account[:half]) | Q(account__endswith=account[-half:]))
-    elif kind == RecipientType.ADDRESS:
-        # Four differences leave one fifth of the address as it is.
-        others = others.filter(_shares_a_part(account))
     found: list[RecipientVersion] = []
-    for other in others.order_by("pk").iterator():
+    for other in others.filter(could_be_similar(kind, account)).order_by("pk").iterator():
         if is_similar(kind, account, other.account):
             found.append(other)
         if len(found) == _SHOWN:
             break
     return found
+
+
+def could_be_similar(kind: RecipientType, account: str) -> Q:
+    """What finds all recipients of this type for which `is_similar` holds, and others too."""
+    if kind == RecipientType.BANK:
+        # One slip leaves either end as it is.
+        half = max(len(account) // 2 - 1, 1)
+        return Q(account__startswith=account[:half]) | Q(account__endswith=account[-half:])
+    # Of an address, four differences leave one fifth as it is.
+    return _shares_a_part(account) if kind == RecipientType.ADDRESS else Q()
 
 
 def namesakes(kind: RecipientType, names: set[str], key: str) -> list[RecipientVersion]:

@@ -17,13 +17,16 @@ from django.db import DatabaseError, connection
 from pytest_django import Settings
 from requests import RequestException
 
-from backoffice.accounts.models import User
+from backoffice.accounts.models import StaffGroup, User
+from backoffice.accounts.roles import Role
+from tests import factories
 from tests.faults.harness.figures import FIGURES, CampaignFigures
 from tests.faults.harness.forked_workers import ForkedWorkers
 from tests.faults.harness.processes import PATIENCE, MakeProcesses, ProductProcesses
 from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.stage import FaultStage
 from tests.faults.sample import SAMPLE, name_of
+from tests.policies.versions import group, levels, of_people, put_in_effect
 from tests.requirements import RABBITMQ, REDIS
 from tests.sandbox_process import ISSUED_CODES, SandboxProcess
 from tests.tools.test_brokers import database_url
@@ -175,3 +178,15 @@ def route_to_the_provider(wire: Proxy) -> dict[str, str]:
         "COUNTERSIGN_GATEWAY_URL_V4": f"{base}/v4",
         "COUNTERSIGN_GATEWAY_PROFILE": str(ISSUED_CODES),
     }
+
+
+@pytest.fixture
+def away(db: None) -> User:
+    return factories.person("Chidi Eze", Role.APPROVER, email="eze@countersign.example")
+
+
+@pytest.fixture
+def treasury(away: User, approver: User, second_approver: User) -> StaffGroup:
+    """With a policy by which only the person on leave could approve."""
+    put_in_effect(levels((1, of_people(away))))
+    return group("Treasury", away, approver, second_approver)

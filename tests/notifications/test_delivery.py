@@ -19,8 +19,11 @@ from backoffice.notifications.delivery import (
     deliver_email_due,
     deliver_webhooks_due,
 )
+from backoffice.notifications.events import Notice
 from backoffice.notifications.models import Channel, ChatChannel, Message
 from backoffice.notifications.recording.audit_feed import record_events_due
+from backoffice.notifications.recording.occurrences import find_occurrences_due
+from backoffice.operations.approval.escalation import escalate_due
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals
@@ -256,3 +259,72 @@ def test_a_chat_channel_that_was_deleted_or_cannot_be_decrypted_is_reported(
     make_due()
     deliver_chat_due()
     assert Message.objects.get(channel=Channel.CHAT).problem == {"code": "not_configured"}
+
+
+# Escalations
+
+
+@pytest.fixture
+def escalated(
+    preparer: User, approver: User, administrator: User, mailbox: MailServer, settings: Settings
+) -> Operation:
+    """An operation that has waited long, and messages about it that are not delivered yet."""
+    settings.NOTIFY_ESCALATE_HOURS = 24
+    settings.NOTIFY_EMAILS, settings.NOTIFY_SHARED_GROUPS = ["team@countersign.example"], ["waiting"]
+    operation = factories.prepared(preparer)
+    later = later_by(timedelta(hours=25))
+    with clock.use_clock(lambda: later):
+        assert escalate_due() == 1
+    record_events_due()
+    make_due()
+    return operation
+
+
+def delivered_escalations() -> int:
+    deliver_email_due()
+    return Message.objects.filter(notice=Notice.ESCALATED, delivered_at__isnull=False).count()
+
+
+def test_an_escalation_is_delivered_while_it_applies(escalated: Operation) -> None:
+    assert delivered_escalations() == 2  # an administrator, and the shared channel
+
+
+@pytest.mark.parametrize("decided", ["approved", "cancelled", "expired"])
+def test_an_escalation_is_dropped_once_its_operation_does_not_wait_any_more(
+    escalated: Operation, approver: User, preparer: User, decided: str
+) -> None:
+    if decided == "approved":
+        factories.approve(escalated, approver)
+    elif decided == "cancelled":
+        approvals.cancel_operation(escalated.pk, actor=preparer)
+    else:
+        factories.expire(escalated, timezone.now())
+    assert delivered_escalations() == 0
+    assert Message.objects.filter(notice=Notice.ESCALATED, dropped_at__isnull=False).count() == 2
+
+
+def test_that_too_few_can_approve_is_dropped_once_enough_can(
+    preparer: User, approver: User, administrator: User, mailbox: MailServer
+) -> None:
+    User.objects.filter(pk=approver.pk).update(is_active=False)
+    factories.prepared(preparer)
+    assert escalate_due() == 1
+    record_events_due()
+    User.objects.filter(pk=approver.pk).update(is_active=True)
+    deliver_email_due()
+    message = Message.objects.get(notice=Notice.WITHOUT_APPROVERS)
+    assert (message.delivered_at, message.dropped_at is not None) == (None, True)
+
+
+def test_that_an_operation_waits_long_to_be_sent_is_dropped_once_it_was_released(
+    preparer: User, approver: User, administrator: User, mailbox: MailServer, settings: Settings
+) -> None:
+    settings.NOTIFY_ESCALATE_HOURS = 24
+    operation = factories.approved(preparer, approver)
+    later = later_by(timedelta(hours=25))
+    with clock.use_clock(lambda: later):
+        find_occurrences_due()
+    make_due()
+    factories.release(operation, approver)
+    assert delivered_escalations() == 0
+    assert Message.objects.get(notice=Notice.ESCALATED).dropped_at is not None

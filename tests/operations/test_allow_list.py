@@ -14,6 +14,7 @@ from backoffice.accounts.models import User
 from backoffice.core.web.formatting import local_time
 from backoffice.operations import errors
 from backoffice.operations.allow_list import cooling_until
+from backoffice.operations.approval.waiting import deciders, operations_waiting_for
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.recipient import RecipientChange
 from backoffice.operations.models.operations import Operation, Release
@@ -251,6 +252,40 @@ def test_the_rules_alone_decide_when_it_is_approved_and_one_more_when_it_is_rele
         factories.approve(operation, approver)
     factories.approve(operation, second_approver)
     assert factories.release(operation, second_approver)
+
+
+def test_what_lacks_only_the_approval_in_place_of_cooling_waits_for_who_can_give_it(
+    preparer: User, approver: User, second_approver: User, ada: RecipientVersion, allow_list: Settings
+) -> None:
+    allow_list.RECIPIENT_COOLING_HOURS = 24
+    allow_list.RECIPIENT_COOLING_EXTRA_APPROVAL = True
+    allow_list.RECIPIENT_COOLING_CEILINGS = {"NGN": Decimal("300000.00")}
+    within = factories.approved(preparer, approver)
+    above = factories.approved(preparer, approver, amount="300000.01")
+    assert set(operations_waiting_for(approver)) == {within}  # to be sent
+    assert set(operations_waiting_for(second_approver)) == {within, above}
+    assert deciders(above) == {second_approver.pk}
+    factories.approve(above, second_approver)
+    assert set(operations_waiting_for(approver)) == {within, above}  # to be sent
+
+
+def test_what_was_sent_counts_for_what_waits_too(
+    preparer: User,
+    approver: User,
+    second_approver: User,
+    ada: RecipientVersion,
+    allow_list: Settings,
+    provider: StubProvider,
+) -> None:
+    allow_list.RECIPIENT_COOLING_HOURS = 24
+    allow_list.RECIPIENT_COOLING_EXTRA_APPROVAL = True
+    allow_list.RECIPIENT_COOLING_CEILINGS = {"NGN": Decimal("300000.00")}
+    first = factories.release(factories.approved(preparer, approver, amount="200000.00"), approver)
+    second = factories.approved(preparer, approver, amount="150000.00")
+    assert second in operations_waiting_for(approver)
+    assert claim(first) is not None
+    assert second not in operations_waiting_for(approver)
+    assert second in operations_waiting_for(second_approver)
 
 
 def test_the_page_says_what_cooling_holds_and_until_when(

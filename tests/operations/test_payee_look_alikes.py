@@ -10,18 +10,21 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.operations import payee_look_alikes
+from backoffice.operations.approval.requirements import required_levels
 from backoffice.operations.kinds.base import Payload
-from backoffice.operations.kinds.recipient import RecipientPayload
+from backoffice.operations.kinds.recipient import RecipientChange, RecipientPayload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import RowFlag
 from backoffice.operations.selectors import first_payment_warning
 from backoffice.operations.workflow import approvals
-from backoffice.recipients.comparison import ComparedAccount, compare_with_register
+from backoffice.policies.document import approvals_in
+from backoffice.recipients.comparison import ComparedAccount, compare_with_register, similar_keys
 from backoffice.recipients.models import RecipientType
 from tests import factories
 from tests.operations.batches import payouts
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import show, text_of
+from tests.policies.versions import put_in_effect
 from tests.recipients import registered
 
 pytestmark = pytest.mark.django_db
@@ -135,3 +138,55 @@ def test_many_are_compared_in_one_pass(
 def test_every_paying_kind_says_that_somebody_new_is_paid(kind: str) -> None:
     warning = first_payment_warning(KINDS[kind].recipient(SAMPLES[kind]).key)
     assert warning.startswith("Recipient not paid before.")
+
+
+# As a condition of a policy
+
+
+@pytest.mark.parametrize("kind", PAID)
+def test_a_policy_can_ask_for_more_where_a_payee_looks_like_an_approved_recipient(
+    preparer: User, approver: User, kind: str
+) -> None:
+    payload, other = PAID[kind]
+    put_in_effect({"when": {"recipient": "look_alike"}, "levels": [{"needed": 2}]})
+    before = factories.prepared_of_kind(kind, payload, preparer)
+    registered.agreed(other, preparer, approver)
+    changed = {"duplicate_reason": "A second delivery", "reference": "CS-SECOND"}
+    again = payload.model_copy(
+        update={name: changed[name] for name in changed.keys() & payload.stored().keys()}
+    )
+    operation = factories.prepared_of_kind(kind, again, preparer)
+    assert [before.approvals_needed, operation.approvals_needed] == [1, 2]
+
+
+def test_it_is_what_was_known_when_the_operation_was_prepared(preparer: User, approver: User) -> None:
+    """A recipient that was retired, or approved, since then changes nothing of an operation."""
+    payload, other = PAID["withdrawal"]
+    supplier = registered.agreed(other, preparer, approver)
+    alike = factories.prepared_of_kind("withdrawal", payload, preparer)
+    registered.agreed(registered.changed(supplier, RecipientChange.RETIRE), preparer, approver)
+    again = payload.model_copy(update={"duplicate_reason": "A second delivery"})
+    plain = factories.prepared_of_kind("withdrawal", again, preparer)
+    put_in_effect({"when": {"recipient": "look_alike"}, "levels": [{"needed": 2}]})
+    needed = [approvals_in(required_levels(one)) for one in (alike, plain)]
+    assert needed == [2, 1]
+    registered.agreed(registered.bank_account(), preparer, approver)
+    assert [approvals_in(required_levels(one)) for one in (alike, plain)] == needed
+
+
+def test_an_approved_payee_is_no_look_alike(preparer: User, approver: User) -> None:
+    payload, other = PAID["withdrawal"]
+    registered.agreed(other, preparer, approver)
+    registered.agreed(registered.bank_account(), preparer, approver)
+    put_in_effect({"when": {"recipient": "look_alike"}, "levels": [{"needed": 2}]})
+    assert factories.prepared_of_kind("withdrawal", payload, preparer).approvals_needed == 1
+
+
+def test_few_and_many_accounts_have_the_same_similar_ones(preparer: User, approver: User) -> None:
+    for _, other in PAID.values():
+        registered.agreed(other, preparer, approver)
+    keys = {KINDS[kind].recipient(payload).key for kind, (payload, _) in PAID.items()}
+    many = keys | {f"bank:044:{number:010}" for number in range(5_000_000_000, 5_000_000_030)}
+    found = similar_keys(keys)
+    assert found.keys() == keys
+    assert {key: alike for key, alike in similar_keys(many).items() if key in keys} == found

@@ -115,6 +115,7 @@ def operation(random: Random) -> DescribedOperation:
         is_new=random.random() < 0.5,
         is_saved=random.random() < 0.5,
         is_provider_user=random.random() < 0.3,
+        is_look_alike=random.random() < 0.3,
         network=random.choice(("", "TRON")),
     )
     totals = {

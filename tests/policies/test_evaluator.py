@@ -99,6 +99,7 @@ def naive_words(op: DescribedOperation) -> list[str]:
         "new" if r.is_new else "paid_before",
         "saved" if r.is_saved else "not_saved",
         *(["provider_user"] if r.is_provider_user else []),
+        *(["look_alike"] if r.is_look_alike else []),
     ]
 
 

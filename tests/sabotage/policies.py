@@ -246,4 +246,18 @@ POLICIES = (
         {"        or (str(one.pk) in ended) != (one.ended_at is not None)\n": ""},
         _STAND_INS + "test_a_delegation_unlike_the_audit_log_is_found[as_before_its_end]",
     ),
+    Safeguard(
+        "an escalation that no longer applies is not sent",
+        "backoffice.notifications.delivery:_still_wanted",
+        {"    messages = _without_past_escalations(messages)\n": ""},
+        "tests/notifications/test_delivery.py"
+        "::test_an_escalation_is_dropped_once_its_operation_does_not_wait_any_more[approved]",
+    ),
+    Safeguard(
+        "a payee that looks like an approved recipient is one for policies, as it was when it was prepared",
+        "backoffice.operations.descriptions:History.recipient",
+        {"any(self._was_approved(one, at) for one in similar)": "bool(similar)"},
+        "tests/operations/test_payee_look_alikes.py"
+        "::test_it_is_what_was_known_when_the_operation_was_prepared",
+    ),
 )

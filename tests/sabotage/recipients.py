@@ -59,8 +59,14 @@ RECIPIENTS = (
     Safeguard(
         "the ceiling of cooling is for all payments to a recipient together",
         "backoffice.operations.allow_list:_is_within_ceiling",
-        {"sum((amount for amount in others if amount is not None), operation.amount)": "operation.amount"},
+        {"sum(others, operation.amount)": "operation.amount"},
         _TESTS + "test_the_ceiling_is_for_all_payments_together",
+    ),
+    Safeguard(
+        "a payment that lacks only the approval in place of cooling does not wait to be sent",
+        "backoffice.operations.approval.waiting:_asking",
+        {" | allow_list.may_need_one_more()": ""},
+        _TESTS + "test_what_lacks_only_the_approval_in_place_of_cooling_waits_for_who_can_give_it",
     ),
     Safeguard(
         "the approval that takes the place of cooling is needed at the claim",

@@ -15,7 +15,7 @@ from backoffice.core import background, fault_points
 from backoffice.notifications.events import EVENTS, Event
 from backoffice.notifications.models import AuditCursor
 from backoffice.notifications.recording.audiences import People, operation_ids
-from backoffice.notifications.recording.outbox import Happening, Outbox
+from backoffice.notifications.recording.outbox import Happening, Outbox, audit_event
 from backoffice.reports.models import ExportJob
 
 ENTRIES_AT_ONCE = 200
@@ -73,7 +73,7 @@ def _add(outbox: Outbox, people: People, entry: Entry, event: Event) -> None:
         return
     outbox.add(
         Happening(
-            event=f"audit:{entry.position}:{event.notice}",
+            event=audit_event(entry.position, event.notice),
             notice=event.notice,
             group=event.group,
             at=entry.at,

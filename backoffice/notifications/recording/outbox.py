@@ -29,6 +29,17 @@ class Happening:
     operation: UUID | None = None
 
 
+def audit_event(position: int, notice: Notice) -> str:
+    """The event of a notice that an audit entry gives."""
+    return f"audit:{position}:{notice}"
+
+
+def audit_position(event: str) -> int | None:
+    """The position of the audit entry that gave this event; None for one that has no entry."""
+    source, _, rest = event.partition(":")
+    return int(rest.partition(":")[0]) if source == "audit" else None
+
+
 def shared_name(address: str) -> str:
     """The name under which a shared channel is stored. Its address may hold a token, so it is not stored."""
     return hashlib.sha256(address.encode()).hexdigest()[:16]

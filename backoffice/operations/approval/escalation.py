@@ -3,12 +3,13 @@
 A job of the sweeper. The audit entry says to whom; the notifications of these people are made from it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import translation
 
 from backoffice.accounts.roles import users_with_permission
@@ -49,10 +50,7 @@ def escalate_due() -> int:
     """Record what is due, every minute; returns how many. A level of an operation is escalated once."""
     if not acquire_lease("escalation", INTERVAL):
         return 0
-    waiting = Operation.objects.filter(status=Status.PENDING).select_related("preparer")
-    operations = list(
-        waiting.prefetch_related("approvals__delegation", "approvals__approver", "approvals__on_behalf_of")
-    )
+    operations = list(_waiting())
     if not operations:
         return 0
     known = _recorded(operations)
@@ -88,19 +86,57 @@ def _recorded(operations: Iterable[Operation]) -> set[tuple[str, str, object]]:
     }
 
 
-def _found(operations: Sequence[Operation], now: datetime) -> Iterator[Escalation]:
+def outdated(positions: Collection[int]) -> set[int]:
+    """Those of these entries of escalations whose operation does not wait at that level any more, or has enough people
+    for it again.
+    """
+    entries = Entry.objects.filter(position__in=positions, action__in=_ACTIONS)
+    recorded = list(entries.values_list("position", "target_id", "action", "detail__place"))
+    in_time = _waiting().filter(expires_at__gt=clock.now())
+    operations = list(in_time.filter(pk__in={target for _, target, _, _ in recorded}))
+    answers = {str(operation.pk): found for operation, _, found in _answers(operations)} if operations else {}
+    # One that cannot be evaluated still waits.
+    waiting = {str(operation.pk) for operation in operations} - answers.keys()
+    return {
+        position
+        for position, target, action, place in recorded
+        if target not in waiting and not _applies(answers.get(target), Action(action), place)
+    }
+
+
+def _applies(found: Approvers | None, action: Action, place: object) -> bool:
+    if found is None or found.progress.open is None or _place(found) != place:
+        return False
+    return action != Action.OPERATION_WITHOUT_APPROVERS or bool(found.missing_people)
+
+
+def _waiting() -> QuerySet[Operation]:
+    waiting = Operation.objects.filter(status=Status.PENDING).select_related("preparer")
+    return waiting.prefetch_related("approvals__delegation", "approvals__approver", "approvals__on_behalf_of")
+
+
+def _answers(operations: Sequence[Operation]) -> Iterator[tuple[Operation, Staff, Approvers]]:
+    """Of each operation that can be approved: the people of its kind, and how far it is."""
     levels = levels_of_many(operations)
     staff = {name: read_staff(name) for name in {approval_permission_for(one.kind) for one in operations}}
-    administrators = sorted(users_with_permission(PROPOSE).order_by().values_list("pk", flat=True))
     for operation in operations:
-        if operation.pk not in levels:
-            continue
-        approvals = list(operation.approvals.all())
-        people = staff[approval_permission_for(operation.kind)]
-        found = answer(operation, levels[operation.pk], people, approvals)
+        if operation.pk in levels:
+            people = staff[approval_permission_for(operation.kind)]
+            approvals = list(operation.approvals.all())
+            yield operation, people, answer(operation, levels[operation.pk], people, approvals)
+
+
+def _place(found: Approvers) -> int:
+    """The place of the open level, from 1; 0 if none is open."""
+    return 0 if found.progress.open is None else found.progress.levels.index(found.progress.open) + 1
+
+
+def _found(operations: Sequence[Operation], now: datetime) -> Iterator[Escalation]:
+    administrators = sorted(users_with_permission(PROPOSE).order_by().values_list("pk", flat=True))
+    for operation, people, found in _answers(operations):
         if found.progress.open is None:
             continue
-        place = found.progress.levels.index(found.progress.open) + 1
+        place = _place(found)
         text = level_text(found.progress.open.level)
         if found.missing_people:
             action = Action.OPERATION_WITHOUT_APPROVERS

@@ -1,8 +1,8 @@
 """What waits for whom: whoever can approve it at the level that is open now, or release it.
 
-Most operations can be approved by everyone with the permission, which the database answers. Those of which a level asks
-for certain people, those prepared under another version of the policies, and those whose approvals no longer count are
-few: one query reads them, and the evaluator answers.
+Most operations can be approved by everyone with the permission, which the database answers. The others are few: those
+of which a level asks for certain people, those prepared under another version of the policies, those whose approvals no
+longer count, and those whose recipient is cooling. One query reads them, and the evaluator answers.
 """
 
 from collections import defaultdict
@@ -18,6 +18,7 @@ from backoffice.accounts.models import SEPARATOR, StringAggregate, User
 from backoffice.accounts.roles import restriction_on, users_with_permission
 from backoffice.core import clock
 from backoffice.core.cached_reads import cached_in_process
+from backoffice.operations import allow_list
 from backoffice.operations.approval.approvers import approvers_of
 from backoffice.operations.approval.progress import (
     affected_people,
@@ -52,8 +53,8 @@ def waiting_count(user: User) -> int:
 
 
 def is_waiting_for(user: User) -> Q:
-    """Whether this user can approve it at the level that is open, or release it, now. One query; a second one if the
-    user is a stand-in now.
+    """Whether this user can approve it at the level that is open, or release it, now. One query; more if the user is a
+    stand-in now, or if recipients are cooling.
     """
     return _is_waiting(user, _evaluated(user))
 
@@ -119,7 +120,9 @@ def _asking(user: User) -> QuerySet[Operation]:
     )
     waits = Q(status=Status.PENDING) & ~Q(_IS_OF_EVERYONE, _is_of_version_in_effect())
     lacks = Q(
-        ~Q(_is_of_version_in_effect()) | Q(Exists(doubtful)), ~Q(kind__in=local), status=Status.APPROVED
+        ~Q(_is_of_version_in_effect()) | Q(Exists(doubtful)) | allow_list.may_need_one_more(),
+        ~Q(kind__in=local),
+        status=Status.APPROVED,
     )
     counted = Coalesce("approvals__on_behalf_of", "approvals__approver")
     acting = in_effect().filter(stand_in=user).order_by().values("stand_in")
@@ -180,7 +183,12 @@ def _levels(rows: Sequence[Operation]) -> dict[UUID, Levels]:
     older = [row for row in rows if (row.policy_version or 0) != _of(row, "newest")]
     differ = {row.pk for row in older}
     levels = {row.pk: row.required_levels for row in rows if row.pk not in differ}
-    return levels | (remembered_levels(older, _of(rows[0], "newest")) if older else {})
+    levels |= remembered_levels(older, _of(rows[0], "newest")) if older else {}
+    for pk in (
+        allow_list.need_one_more([row for row in rows if row.status == Status.APPROVED]) & levels.keys()
+    ):
+        levels[pk] = (*levels[pk], Level(needed=1))
+    return levels
 
 
 def _of(row: Operation, name: str) -> Any:

@@ -1,0 +1,107 @@
+"""Stand-ins at the same moment as the end of their delegation, or of the right: what they approved before counts."""
+
+import pytest
+
+from backoffice.accounts.models import StaffGroup, User
+from backoffice.accounts.roles import Role
+from backoffice.operations.approval.progress import approval_progress
+from backoffice.operations.lifecycle.delegation import end_delegation
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.states import Status
+from backoffice.policies.delegations import Delegation
+from tests import factories
+from tests.faults.races.actions import approves, approves_and_sends, sends
+from tests.faults.races.conftest import Races
+from tests.faults.races.racing import DONE, Act, debits_of
+from tests.operations.delegations import delegated
+from tests.operations.steps import status_of
+from tests.policies.versions import group, levels, of_people, put_in_effect
+from tests.stub_provider import StubProvider
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
+
+
+def ends(delegation: Delegation, person: User) -> Act:
+    return lambda: end_delegation(delegation.pk, actor=person)
+
+
+def test_concurrent_approval_and_end_of_the_delegation(
+    races: Races,
+    provider: StubProvider,
+    preparer: User,
+    away: User,
+    approver: User,
+    second_approver: User,
+    treasury: StaffGroup,
+) -> None:
+    """What the stand-in approved before the end counts, and is sent; nothing else."""
+    for _ in races.rounds():
+        operation = factories.prepared_to_another_account(preparer)
+        delegation = delegated(away, approver, treasury)
+        acts = approves_and_sends(operation, approver), ends(delegation, away)
+        _, ended = races.race(*acts)
+        assert ended == DONE
+        delegation.refresh_from_db()
+        counts = [delegation.covers(one.approved_at) for one in operation.approvals.all()]
+        assert debits_of(operation, provider) == int(counts == [True])
+        assert (status_of(operation) == Status.PROCESSING) == (counts == [True])
+        races.are_well(operation)
+
+
+def test_concurrent_claim_and_end_of_the_delegation(
+    races: Races,
+    provider: StubProvider,
+    preparer: User,
+    away: User,
+    approver: User,
+    second_approver: User,
+    treasury: StaffGroup,
+) -> None:
+    """It was approved before the end, so it is sent once, whichever is first."""
+    for _ in races.rounds():
+        operation = factories.prepared_to_another_account(preparer)
+        delegation = delegated(away, approver, treasury)
+        factories.release(factories.approve(operation, approver), second_approver)
+        assert races.race(sends(operation), ends(delegation, away)) == [DONE, DONE]
+        assert (status_of(operation), debits_of(operation, provider)) == (Status.PROCESSING, 1)
+        races.are_well(operation)
+
+
+def test_concurrent_claim_and_deactivation_of_the_person_on_leave(
+    races: Races,
+    provider: StubProvider,
+    preparer: User,
+    away: User,
+    approver: User,
+    second_approver: User,
+    treasury: StaffGroup,
+) -> None:
+    """An approval counts while both may approve: it is sent, or not at all."""
+    delegated(away, approver, treasury)
+    for _ in races.rounds():
+        User.objects.filter(pk=away.pk).update(is_active=True)
+        operation = factories.prepared_to_another_account(preparer)
+        factories.release(factories.approve(operation, approver), second_approver)
+        races.race(sends(operation), lambda: User.objects.filter(pk=away.pk).update(is_active=False))
+        sent = debits_of(operation, provider)
+        assert (status_of(operation), sent) in {(Status.PROCESSING, 1), (Status.APPROVED, 0)}
+        assert not Release.objects.exists()
+        races.are_well(operation)
+
+
+def test_a_stand_in_of_two_people_counts_once(
+    races: Races, preparer: User, away: User, approver: User, second_approver: User, treasury: StaffGroup
+) -> None:
+    """Both whom the stand-in acts for are asked for, and the stand-in approves twice at the same moment."""
+    other = factories.person("Ngozi Eze", Role.APPROVER)
+    both = group("Directors", other, approver)
+    put_in_effect(levels((2, of_people(away, other))))
+    for person, of in ((away, treasury), (other, both)):
+        delegated(person, approver, of)
+    for _ in races.rounds():
+        operation = factories.prepared_to_another_account(preparer)
+        results = races.race(*[approves(operation, approver)] * 3)
+        assert sorted(results) == ["AlreadyApprovedError", "AlreadyApprovedError", DONE]
+        assert (status_of(operation), operation.approvals.count()) == (Status.PENDING, 1)
+        assert approval_progress(Operation.objects.get(pk=operation.pk)).missing == 1
+        races.are_well(operation)
