@@ -8,6 +8,7 @@ unchanged.
 import re
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -48,7 +49,7 @@ ALTER TABLE months.transaction_month ADD PRIMARY KEY (transaction_id)
 """
 _INCOMING = """
 CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS
-SELECT {columns} FROM public.ledger_transaction ORDER BY occurred_at DESC LIMIT %s;
+SELECT {columns} FROM public.ledger_transaction ORDER BY occurred_at DESC LIMIT {records}
 """
 _HALF_NEW = (
     "UPDATE incoming SET transaction_id = 'new-' || transaction_id WHERE left(transaction_id, 1) < '8'"
@@ -100,8 +101,8 @@ def _partition(session: psycopg.Connection[Any], table: str, column: str) -> int
     for month in months:
         name = sql.Identifier(SCHEMA, f"{table}_{month:%Y_%m}")
         part = sql.SQL("CREATE TABLE {} PARTITION OF months.{table} FOR VALUES FROM ({}) TO ({})")
-        until = session.execute("SELECT %s + interval '1 month'", [month]).fetchone() or ()
-        session.execute(part.format(name, sql.Literal(month), sql.Literal(until[0]), **named))
+        until = (month + timedelta(days=31)).replace(day=1)
+        session.execute(part.format(name, sql.Literal(month), sql.Literal(until), **named))
     columns = _columns(session, table, ("names_key",))
     copied = sql.SQL("INSERT INTO months.{table} ({}) SELECT {} FROM public.{table} ORDER BY {column}")
     session.execute(copied.format(columns, columns, **named))
@@ -164,7 +165,7 @@ def _merge(
     session: psycopg.Connection[Any], columns: sql.Composed, records: int, steps: list[sql.Composed]
 ) -> float:
     with session.transaction(force_rollback=True):
-        session.execute(sql.SQL(_INCOMING).format(columns=columns).as_string(session) % records)  # type: ignore[arg-type]
+        session.execute(sql.SQL(_INCOMING).format(columns=columns, records=records))
         session.execute(_HALF_NEW)
         began = time.perf_counter()
         for step in steps:

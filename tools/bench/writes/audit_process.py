@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import django
@@ -30,7 +31,7 @@ from tools.bench.measure import OURS, alternate  # noqa: E402
 WRITERS = 8
 PLAIN, LOCKED, RAW = "plain INSERT", "table-lock chain", "sha256 alone"
 _BATCH = 1_000
-_COLUMNS = [field.column for field in Entry._meta.local_concrete_fields if field.column != "position"]
+_COLUMNS = [str(field.column) for field in Entry._meta.local_concrete_fields if not field.primary_key]
 _TABLES = """
 CREATE TABLE rival_plain AS SELECT * FROM audit_entry WITH NO DATA;
 CREATE SEQUENCE rival_plain_position;
@@ -52,7 +53,7 @@ def measure(rounds: int, appended: int, verified: int) -> dict[str, dict[str, li
         cursor.execute(_TABLES)
     appends = {OURS: _append_ours, PLAIN: _append_plain, LOCKED: _append_locked}
     found = alternate(
-        rounds, {name: lambda one=one: _appends_per_second(one, appended) for name, one in appends.items()}
+        rounds, {name: partial(_appends_per_second, one, appended) for name, one in appends.items()}
     )
     for first in range(0, verified, _BATCH):
         with transaction.atomic():
