@@ -12,7 +12,6 @@ from uuid import UUID, uuid5
 
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import Min
 from pydantic import SecretStr
 
 from backoffice import tasks
@@ -35,18 +34,16 @@ from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models import monitoring
-from backoffice.operations.models.bulk_releases import BulkRelease
-from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.otp import otp_secret_in_use
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.reconciliation import runner
-from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Status
 from backoffice.operations.workflow import approvals, prepare
-from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import receive_delivery
 from tests import factories
 from tests.simulation.oracle import Oracle
 from tests.simulation.request_outcomes import FULFILLED, Settlement
+from tests.simulation.rows import DUE_QUERY, moment
 from tests.simulation.webhook_checks import leaving_none_out, moving_nothing
 from tests.simulation.world import (
     CAST,
@@ -125,10 +122,11 @@ class HistoryActions:
         }
         typed = {"confirmation": approvals.ApproverConfirmation(wanted.expected if wanted else "")}
         otp = {"otp": SecretStr(f"token-{next(self.tokens)}") if kind.asks_for_otp else None}
+        declared = self._another_payment(operation) if decision == "release" else {}
         choices: dict[str, tuple[Act, dict[str, Any]]] = {
             "approve": (approvals.approve_operation, signature | typed),
             "approve and release": (approvals.approve_and_release_operation, signature | typed | otp),
-            "release": (release.release_operation, signature | otp | self._another_payment(operation)),
+            "release": (release.release_operation, signature | otp | declared),
             "reject": (approvals.reject_operation, signature | {"reason": "Not now"}),
             "cancel": (approvals.cancel_operation, {"actor": actor}),
         }
@@ -279,23 +277,16 @@ class HistoryActions:
 
     def _due(self) -> datetime | None:
         """The time of the next work, according to the database or the provider."""
-        waiting = Attempt.objects.filter(closed_at__isnull=True)
-        dues = [
-            waiting.filter(operation__status__in=AWAITING_PROVIDER).aggregate(due=Min("next_check_at")),
-            Operation.objects.filter(status__in=BEFORE_SENDING).aggregate(due=Min("expires_at")),
-            Release.objects.aggregate(due=Min("expires_at")),
-        ]
-        found = [due["due"] for due in dues if due["due"] is not None]
-        silent = waiting.filter(operation__status=Status.SENDING).aggregate(due=Min("deadline_at"))["due"]
-        found += [silent + sender_grace()] if silent else []
-        not_begun = waiting.filter(operation__status=Status.SENDING, begun_at=None)
-        begin_by = not_begun.aggregate(due=Min("begin_by"))["due"]
-        found += [begin_by + sender_grace()] if begin_by else []
-        if Release.objects.exists():
+        [(checks, expiries, releases, deadlines, begin_by, bulk_releases, deliveries)] = (
+            self.world.database.rows(DUE_QUERY)
+        )
+        found = [moment(due) for due in (checks, expiries, releases) if due]
+        found += [moment(due) + sender_grace() for due in (deadlines, begin_by) if due]
+        if releases:
             found += self._due_of_releases()
-        if BulkRelease.objects.filter(is_pending=True).exists():
+        if bulk_releases:
             found += LeaseRow.objects.filter(name__startswith="release:").values_list("held_until", flat=True)
-        if Delivery.objects.filter(check_due_at__isnull=False).exists():
+        if deliveries:
             found.append(LeaseRow.objects.get(name="webhooks").held_until)
         return min(found, default=None)
 

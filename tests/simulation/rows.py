@@ -44,6 +44,23 @@ STOPPED_BATCH_QUERY = """
     JOIN operations_batchrow ON operations_batchrow.batch_id = operations_batch.operation_id
     WHERE operations_batchrow.operation_id = ? AND (paused_at IS NOT NULL OR cancelled_at IS NOT NULL)
 """
+# The earliest times of work: checks, expiries of operations and of releases, and deadlines and latest beginnings of
+# requests under way; then whether a bulk release or a delivery waits. One query, since it is asked in every round.
+DUE_QUERY = """
+    WITH open_attempt AS (
+        SELECT status, next_check_at, deadline_at, begin_by, begun_at FROM operations_attempt
+        JOIN operations_operation ON operations_operation.id = operation_id
+        WHERE operations_attempt.closed_at IS NULL
+    )
+    SELECT
+        (SELECT MIN(next_check_at) FROM open_attempt WHERE status IN ('processing', 'unknown')),
+        (SELECT MIN(expires_at) FROM operations_operation WHERE status IN ('pending', 'approved')),
+        (SELECT MIN(expires_at) FROM operations_release),
+        (SELECT MIN(deadline_at) FROM open_attempt WHERE status = 'sending'),
+        (SELECT MIN(begin_by) FROM open_attempt WHERE status = 'sending' AND begun_at IS NULL),
+        EXISTS (SELECT 1 FROM operations_bulkrelease WHERE is_pending),
+        EXISTS (SELECT 1 FROM webhooks_delivery WHERE check_due_at IS NOT NULL)
+"""
 
 
 class OperationRow:
