@@ -5,6 +5,7 @@ from tests.sabotage.approvals import APPROVALS
 from tests.sabotage.batches import BATCHES
 from tests.sabotage.database import DATABASE
 from tests.sabotage.forgery import FORGERY
+from tests.sabotage.hardening import HARDENING
 from tests.sabotage.policies import POLICIES
 from tests.sabotage.proof import PROOF
 from tests.sabotage.recipients import RECIPIENTS
@@ -31,4 +32,5 @@ SAFEGUARDS: tuple[Safeguard, ...] = (
     *DATABASE,
     *TRANSPORT,
     *WEBHOOKS,
+    *HARDENING,
 )

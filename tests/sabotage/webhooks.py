@@ -183,4 +183,34 @@ WEBHOOKS = (
         {"settings.SECURE_SSL_REDIRECT and not request.is_secure()": "request.method is None"},
         "tests/webhooks/test_endpoint.py::test_a_delivery_without_tls_is_refused_and_not_redirected",
     ),
+    Safeguard(
+        "a delivery is answered after the commit of its group",
+        "backoffice.webhooks.group_commit:GroupCommit.store",
+        {"ticket.is_decided.wait()": "ticket.results.append(ticket.item)"},
+        "tests/webhooks/test_group_commit.py::test_what_waits_is_written_together_and_each_gets_its_own_result",
+    ),
+    Safeguard(
+        "a delivery that fails takes no other of its group with it",
+        "backoffice.webhooks.group_commit:GroupCommit._write_group",
+        {"            if len(group) == 1:\n                raise\n": "            raise\n"},
+        "tests/webhooks/test_group_commit.py::test_one_that_fails_does_not_fail_the_others_of_its_group",
+    ),
+    Safeguard(
+        "a delivery whose group failed is stored alone",
+        "backoffice.webhooks.group_commit:GroupCommit.store",
+        {"ticket.results or self._write([item])": "ticket.results or [item]"},
+        "tests/webhooks/test_group_commit.py::test_one_that_fails_does_not_fail_the_others_of_its_group",
+    ),
+    Safeguard(
+        "deliveries of one group are different ones",
+        "backoffice.webhooks.group_commit:GroupCommit._next_group",
+        {"group.setdefault(self._key(ticket.item), ticket)": "group[ticket] = ticket"},
+        "tests/webhooks/test_group_commit.py::test_a_group_has_one_item_of_each_key_and_no_more_than_the_limit",
+    ),
+    Safeguard(
+        "a delivery within a transaction is in no group of others",
+        "backoffice.webhooks.storing:store",
+        {"    if connection.in_atomic_block:\n": "    if delivery is None:\n"},
+        ("tests/webhooks/test_storing.py::test_a_delivery_within_a_transaction_of_the_caller_is_in_no_group"),
+    ),
 )

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +14,8 @@ from django.db.models import Count
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.webhooks import processing
+from backoffice.webhooks import processing, storing
+from backoffice.webhooks.group_commit import GroupCommit
 from backoffice.webhooks.models import Delivery, DeliveryTestKey, DeliveryVerification
 from backoffice.webhooks.processing import PROCESS_TASK, Arrival, receive_delivery
 from payments_gateway.webhooks import self_signed_webhook
@@ -332,6 +333,25 @@ def test_a_delivery_within_a_transaction_of_the_caller_takes_no_other_with_it() 
     receive_and_roll_back()
     assert not Delivery.objects.filter(transaction_id="T-rolled-back").exists()
     assert Delivery.objects.count() == (4 if connection.vendor == "postgresql" else 0)
+
+
+def test_a_delivery_within_a_transaction_of_the_caller_is_in_no_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread that writes a group would commit it, whatever becomes of the transaction."""
+    grouped: list[str] = []
+
+    def write(deliveries: Sequence[Delivery]) -> list[storing.Stored]:
+        grouped.extend(one.transaction_id for one in deliveries)
+        return [storing.Stored(1, is_check_due=True) for _ in deliveries]
+
+    by_identity = GroupCommit(write, key=lambda one: one.identity, limit=1, writers=1)
+    monkeypatch.setattr(storing, "_together", by_identity)
+    with transaction.atomic():
+        receive_delivery(status_delivery("T-1"))
+    assert (grouped, Delivery.objects.count()) == ([], 1)
+    receive_delivery(status_delivery("T-2"))
+    assert grouped == ["T-2"]
 
 
 def test_a_lost_connection_is_opened_again() -> None:

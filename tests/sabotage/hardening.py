@@ -1,0 +1,120 @@
+"""Safeguards of what a process refuses to start with, of archives of evidence, of pruning and of uploaded files."""
+
+from tests.sabotage.workshop import Safeguard
+
+_START = "tests/test_settings.py::test_an_invalid_setting_prevents_startup_and_is_named"
+_CHECKS = "backoffice.production_checks"
+_ARCHIVE = "backoffice.retention.archive_file"
+_CHANGED = "tests/retention/test_archives.py::test_a_changed_archive_is_refused"
+
+HARDENING = (
+    Safeguard(
+        "nothing starts with a secret that repeats few characters",
+        f"{_CHECKS}:secret_problems",
+        {"len(set(secret)) < _MIN_DIFFERENT": "not secret"},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with a secret from an example",
+        f"{_CHECKS}:secret_problems",
+        {"_KNOWN_SECRET.search(secret)": "not secret"},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with an encryption key that is not random",
+        f"{_CHECKS}:key_problems",
+        {"len(set(raw)) < _MIN_DIFFERENT or raw.isascii()": "not raw"},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with a database elsewhere whose certificate is not verified",
+        f"{_CHECKS}:_TLS_MODES",
+        {"frozenset({": 'frozenset({"require", '},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with a broker elsewhere without TLS",
+        f"{_CHECKS}:transport_problems",
+        {"url.hostname and not is_here(url.hostname) and": "not url.scheme and"},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts that answers to every host name",
+        f"{_CHECKS}:host_problems",
+        {'in {"*", ".", ""}': 'in {""}'},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with a provider in this machine's own network",
+        f"{_CHECKS}:provider_problems",
+        {"found.is_private and not found.is_loopback": "found.is_private and found.is_loopback"},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with folders that every user of the machine reads",
+        f"{_CHECKS}:folder_problems",
+        {"0o007": "0o000"},
+        "tests/test_settings.py::test_a_folder_that_everybody_can_read_prevents_startup",
+    ),
+    Safeguard(
+        "a row that was changed in an archive is found",
+        f"{_ARCHIVE}:_check_trailer",
+        {'trailer["sha256"] != sha256': "not sha256"},
+        _CHANGED,
+    ),
+    Safeguard(
+        "an entry that is missing in an archive is found",
+        f"{_ARCHIVE}:_checked_entry",
+        {'row["position"] != position + 1': 'row["position"] is None'},
+        _CHANGED,
+    ),
+    Safeguard(
+        "an archive that was cut off is found",
+        f"{_ARCHIVE}:verify_archive",
+        {'raise InvalidArchiveError("The archive is cut off")': "members = {}"},
+        _CHANGED,
+    ),
+    Safeguard(
+        "an archive that another key signed is refused",
+        f"{_ARCHIVE}:_check_signature",
+        {
+            '        key.verify(base64.b64decode(trailer["signature"], validate=True), signed)\n': (
+                "        str((key, signed))\n"
+            )
+        },
+        "tests/retention/test_archives.py::test_an_archive_of_another_key_is_refused",
+    ),
+    Safeguard(
+        "an archive continues the one before",
+        "backoffice.retention.management.commands.verify_archive:_check_continues",
+        {"raise CommandError(": "CommandError("},
+        "tests/retention/test_archives.py::test_the_next_archive_continues_the_one_before",
+    ),
+    Safeguard(
+        "what is pruned is named in the audit log",
+        "backoffice.retention.prune:prune",
+        {"    if deleted:\n": "    if not deleted:\n"},
+        "tests/retention/test_prune.py::test_rows_past_their_time_are_deleted_and_named_in_the_audit_log",
+    ),
+    Safeguard(
+        "an export with a file, or in progress, is not pruned",
+        "backoffice.retention.tables:_PRUNED",
+        {"Q(state__in=_ENDED_EXPORTS, mail_due_at=None)": "Q(mail_due_at=None)"},
+        "tests/retention/test_prune.py::test_an_export_with_a_file_or_in_progress_stays",
+    ),
+    Safeguard(
+        "a file whose name ends like another kind of file is refused",
+        "backoffice.operations.batches.reading:check_name",
+        {"        raise UnreadableFileError(FileProblem.NAME_OF_ANOTHER)\n": "        return\n"},
+        (
+            "tests/operations/batches/test_files.py"
+            "::test_a_file_whose_name_ends_like_another_kind_of_file_is_refused"
+        ),
+    ),
+    Safeguard(
+        "a workbook that unpacks to too much is not unpacked",
+        "backoffice.operations.batches.reading:_check_parts",
+        {"sum(part.file_size for part in parts) > MAX_UNPACKED": "not parts"},
+        "tests/operations/batches/test_files.py::test_a_workbook_that_unpacks_to_too_much_is_not_unpacked",
+    ),
+)
