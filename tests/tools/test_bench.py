@@ -161,9 +161,9 @@ def test_a_tiny_run_measures_everything_and_its_baselines(
         one["id"] for one in written
     }
     of_months = {one["id"]: one["note"] for one in written if one["id"].startswith("partitions.")}
-    assert of_months["partitions.deliveries"].startswith("1 of "), "the newest are in the newest month"
+    assert of_months["partitions.deliveries"] in {"1 of 36", "2 of 36"}, "so few fill no month"
     assert "no unique or exclusion constraint" in of_months["partitions.merge"]
-    assert {one["id"] for one in written if one["id"].startswith("storage.") and one["value"] > 0} == {
+    assert {one["id"] for one in written if one["id"].startswith("storage.")} == {
         f"storage.{name}.{part}"
         for name in ("transaction", "delivery", "operation", "audit")
         for part in ("table", "indexes")
