@@ -158,6 +158,7 @@ def test_every_line_of_every_process_is_json_in_production_form(tmp_path: Path) 
 
     Celery itself prints that it shuts down, and that it runs as root.
     """
+    (tmp_path / "static").mkdir()  # as after collectstatic; a web process warns without it
     environment = os.environ | {
         "COUNTERSIGN_DATA_DIR": str(tmp_path),
         "COUNTERSIGN_DATABASE_URL": f"sqlite:///{tmp_path / 'x.sqlite3'}",
