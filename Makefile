@@ -30,7 +30,7 @@ upgrade-check: $(READY)  ## the code of the last release makes a payment on the 
 	@$(BIN)/python -m tools.upgrade.check
 
 drill: $(READY)  ## restore the database to each moment of a payment, from copy, dump, base backup and standby; prints one line of JSON
-	@$(BIN)/python -m tools.drill $(ARGS)
+	@$(BIN)/python -m tools.inside_django tools.drill $(ARGS)
 
 # Two more processes than processors, because many tests wait.
 ALL_TESTS = --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadgroup

@@ -72,7 +72,7 @@ class SharedDatabase:
         assert self.folder is not None
         if connection.vendor == "postgresql":
             name = f"{own}_copy"
-            connection.close()  # a database is copied only while nobody uses it
+            connection.close()  # PostgreSQL copies only a database without connections
             _on_postgresql(f'DROP DATABASE IF EXISTS "{name}"', f'CREATE DATABASE "{name}" TEMPLATE "{own}"')
         else:
             name = str(self.folder / "migrated.sqlite3")

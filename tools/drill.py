@@ -31,36 +31,31 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-import django
 import psycopg
 import requests
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection, connections
+from django.utils import timezone
+from pydantic import SecretStr
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
-django.setup()
-
-from django.conf import settings  # noqa: E402
-from django.core.management import call_command  # noqa: E402
-from django.db import connection, connections  # noqa: E402
-from django.utils import timezone  # noqa: E402
-from pydantic import SecretStr  # noqa: E402
-
-from backoffice.accounts.models import AuthenticatorDevice, User  # noqa: E402
-from backoffice.accounts.roles import Role  # noqa: E402
-from backoffice.accounts.staff import create_staff  # noqa: E402
-from backoffice.operations.delivery import restore_check  # noqa: E402
-from backoffice.operations.delivery.release import release_operation  # noqa: E402
-from backoffice.operations.delivery.send import send_operation  # noqa: E402
-from backoffice.operations.errors import OperationError  # noqa: E402
-from backoffice.operations.jobs import JOBS  # noqa: E402
-from backoffice.operations.kinds.registry import KINDS  # noqa: E402
-from backoffice.operations.kinds.withdrawal import WithdrawalPayload  # noqa: E402
-from backoffice.operations.lifecycle import pause  # noqa: E402
-from backoffice.operations.models.monitoring import is_paused  # noqa: E402
-from backoffice.operations.models.operations import Operation, Release  # noqa: E402
-from backoffice.operations.states import Status  # noqa: E402
-from backoffice.operations.workflow.approvals import approve_operation  # noqa: E402
-from backoffice.operations.workflow.prepare import prepare_operation  # noqa: E402
-from tools.processes import Stack, StackError, free_port, run_python, temporary_sandbox  # noqa: E402
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts.roles import Role
+from backoffice.accounts.staff import create_staff
+from backoffice.operations.delivery import restore_check
+from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.errors import OperationError
+from backoffice.operations.jobs import JOBS
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.kinds.withdrawal import WithdrawalPayload
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.models.monitoring import is_paused
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.states import Status
+from backoffice.operations.workflow.approvals import approve_operation
+from backoffice.operations.workflow.prepare import prepare_operation
+from tools.processes import Stack, StackError, free_port, run_python, temporary_sandbox
 
 MOMENTS = ("prepare", "approve", "release", "claim", "leaving", "answer")
 LOSE_AN_ATTEMPT = ("prepare", "approve", "release", "claim")
@@ -76,7 +71,7 @@ RESULT = "drill: "
 
 def main() -> int:
     """Run the drill with each kind of backup, in a process of its own."""
-    parser = argparse.ArgumentParser(prog="python -m tools.drill", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make drill", description=__doc__)
     parser.add_argument("--backup", choices=BACKUPS, action="append")
     parser.add_argument("--moment", choices=MOMENTS, action="append")
     parser.add_argument("--server", default=SERVER, help="a PostgreSQL server that may create databases")
@@ -180,7 +175,7 @@ def _environment(stack: Stack, folder: Path) -> dict[str, str]:
 
 def _run_inside(backup: str, moments: list[str], own: dict[str, str]) -> list[dict[str, Any]]:
     chosen = [part for moment in moments for part in ("--moment", moment)]
-    done = run_python("-m", "tools.drill", "--inside", backup, *chosen, own=own)
+    done = run_python("-m", "tools.inside_django", "tools.drill", "--inside", backup, *chosen, own=own)
     results = [line for line in done.stdout.splitlines() if line.startswith(RESULT)]
     if done.returncode or not results:
         raise StackError(f"The drill failed:\n{done.stdout}{done.stderr[-4000:]}")

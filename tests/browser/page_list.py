@@ -23,7 +23,7 @@ NOBODY = "nobody"
 SENT_TOGETHER = "00000000-0000-4000-8000-000000000000"
 """The id of an order to send several operations."""
 OTHER_HOLDER = "JOHN BULL ENTERPRISES"
-"""Whom the bank names for an approved withdrawal to somebody else."""
+"""The holder that the bank names for an account whose approved holder is another."""
 LONG_WORD = "Donaudampfschifffahrtsgesellschaft" * 6
 _OPERATION = "/operations/00000000-0000-0000-0000-000000000000/"
 

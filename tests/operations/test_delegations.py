@@ -506,7 +506,7 @@ def last_longer(_away: User, _approver: User, _treasury: StaffGroup) -> None:
     Delegation.objects.update(ends_at=timezone.now() + timedelta(days=400))
 
 
-def agreed_on_by_nobody(away: User, approver: User, treasury: StaffGroup) -> None:
+def without_an_operation(away: User, approver: User, treasury: StaffGroup) -> None:
     delegated(approver, away, treasury)
 
 
@@ -527,7 +527,7 @@ def as_before_its_end(away: User, _approver: User, _treasury: StaffGroup) -> Non
 
 
 @pytest.mark.parametrize(
-    "change", [last_longer, agreed_on_by_nobody, under_the_operation_of_another, gone, as_before_its_end]
+    "change", [last_longer, without_an_operation, under_the_operation_of_another, gone, as_before_its_end]
 )
 def test_a_delegation_unlike_the_audit_log_is_found(
     away: User,

@@ -238,7 +238,7 @@ POLICIES = (
         "a delegation that the audit log does not have is found each minute",
         "backoffice.operations.monitoring.recorded_delegations:altered_delegations",
         {"recorded.get(str(one.pk)) != (one.person_id,": "False and (one.person_id,"},
-        _STAND_INS + "test_a_delegation_unlike_the_audit_log_is_found[agreed_on_by_nobody]",
+        _STAND_INS + "test_a_delegation_unlike_the_audit_log_is_found[without_an_operation]",
     ),
     Safeguard(
         "a delegation that ended by the audit log only is found each minute",

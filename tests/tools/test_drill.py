@@ -25,7 +25,7 @@ needs_server_programs = pytest.mark.skipif(
 )
 def test_a_restored_payment_is_not_sent_twice(backup: str, moments: list[str]) -> None:
     chosen = [part for moment in moments for part in ("--moment", moment)]
-    done = run_python("-m", "tools.drill", "--backup", backup, *chosen, own={})
+    done = run_python("-m", "tools.inside_django", "tools.drill", "--backup", backup, *chosen, own={})
     summary = json.loads(done.stdout)
     assert (done.returncode, summary["sent_twice"]) == (0, 0), done.stdout
     assert summary["paused"] == summary["closed_by_matching"] == len(moments)

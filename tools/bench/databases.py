@@ -47,7 +47,8 @@ class BenchDatabase:
 
     def inside(self, what: str, **arguments: Any) -> Any:
         """The result of this function of `django_process`. Raises StackError."""
-        output = self.stack().python("-m", "tools.bench.django_process", what, json.dumps(arguments))
+        module = ("-m", "tools.inside_django", "tools.bench.django_process")
+        output = self.stack().python(*module, what, json.dumps(arguments))
         return json.loads(output.splitlines()[-1])
 
     def migrate(self) -> None:

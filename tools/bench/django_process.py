@@ -1,5 +1,5 @@
-"""Functions that run inside Django, in one process per database: `python -m tools.bench.django_process
-<function> <JSON>`.
+"""Functions that run inside Django, in one process per database:
+`python -m tools.inside_django tools.bench.django_process <function> <JSON>`.
 
 Each function takes the arguments given to `main` and returns its result as JSON.
 """
@@ -15,37 +15,33 @@ from functools import partial
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
-import django
+from django.contrib.auth.models import Group
+from django.db import connection, transaction
+from django.db.models import Sum
+from django.http import QueryDict
 
-django.setup()
-
-from django.contrib.auth.models import Group  # noqa: E402
-from django.db import connection, transaction  # noqa: E402
-from django.db.models import Sum  # noqa: E402
-from django.http import QueryDict  # noqa: E402
-
-from backoffice.accounts.models import AuthenticatorDevice, User  # noqa: E402
-from backoffice.accounts.roles import Role  # noqa: E402
-from backoffice.accounts.sessions import SessionStore  # noqa: E402
-from backoffice.core import clock  # noqa: E402
-from backoffice.core.web.pagination import cursor_at, keyset_page  # noqa: E402
-from backoffice.ledger.forms import TransactionListForm  # noqa: E402
-from backoffice.ledger.mirror.merge import facet_ids, merge_records  # noqa: E402
-from backoffice.ledger.mirror.rows import RECORD_COLUMNS, row_of  # noqa: E402
-from backoffice.ledger.models import DayTotal, Mirror, Transaction  # noqa: E402
-from backoffice.ledger.transactions.filters import ORDERS  # noqa: E402
-from backoffice.ledger.transactions.listing import transaction_page  # noqa: E402
-from backoffice.reports.definitions.money import TRANSACTIONS  # noqa: E402
-from backoffice.reports.exports.request_codec import filter_form  # noqa: E402
-from backoffice.reports.rendering.csv import copy_sql  # noqa: E402
-from backoffice.reports.rendering.database import text_select  # noqa: E402
-from backoffice.reports.report import ExportRequest  # noqa: E402
-from backoffice.webhooks.deliveries import NEWEST_FIRST as NEWEST_DELIVERY_FIRST  # noqa: E402
-from backoffice.webhooks.deliveries import DeliveryFilterForm  # noqa: E402
-from backoffice.webhooks.models import Delivery  # noqa: E402
-from payments_gateway import TransactionRecord  # noqa: E402
-from tools.bench.measure import alternate  # noqa: E402
-from tools.bench.rivals import measure_rendering  # noqa: E402
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts.roles import Role
+from backoffice.accounts.sessions import SessionStore
+from backoffice.core import clock
+from backoffice.core.web.pagination import cursor_at, keyset_page
+from backoffice.ledger.forms import TransactionListForm
+from backoffice.ledger.mirror.merge import facet_ids, merge_records
+from backoffice.ledger.mirror.rows import RECORD_COLUMNS, row_of
+from backoffice.ledger.models import DayTotal, Mirror, Transaction
+from backoffice.ledger.transactions.filters import ORDERS
+from backoffice.ledger.transactions.listing import transaction_page
+from backoffice.reports.definitions.money import TRANSACTIONS
+from backoffice.reports.exports.request_codec import filter_form
+from backoffice.reports.rendering.csv import copy_sql
+from backoffice.reports.rendering.database import text_select
+from backoffice.reports.report import ExportRequest
+from backoffice.webhooks.deliveries import NEWEST_FIRST as NEWEST_DELIVERY_FIRST
+from backoffice.webhooks.deliveries import DeliveryFilterForm
+from backoffice.webhooks.models import Delivery
+from payments_gateway import TransactionRecord
+from tools.bench.measure import alternate
+from tools.bench.rivals import measure_rendering
 
 READER = "bench@countersign.example"
 MERGE_BATCH = 1000  # the number that a pass merges in one transaction

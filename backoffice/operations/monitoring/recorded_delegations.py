@@ -35,7 +35,7 @@ def altered_delegations() -> list[str]:
 
 
 def _recorded() -> dict[str, _Agreed]:
-    """Of each delegation on record, by its id, between whom it is and by which operation."""
+    """The person, the stand-in and the operation of each delegation in the audit log, by the delegation's id."""
     entries = _entries(Action.DELEGATION_AGREED).values_list("target_id", "detail")
     return {
         pk: (detail.get("person"), detail.get("stand_in"), detail.get("operation")) for pk, detail in entries

@@ -65,7 +65,7 @@ def by_a_longer_leave(away: User, approver: User, treasury: StaffGroup) -> None:
 
 
 @pytest.mark.parametrize("attempt", [by_delegation_to_oneself, by_a_row_of_the_database, by_a_longer_leave])
-def test_nobody_becomes_a_stand_in(
+def test_an_attempt_to_become_a_stand_in_is_refused(
     provider: StubProvider,
     preparer: User,
     away: User,

@@ -92,7 +92,7 @@ def test_concurrent_claim_and_deactivation_of_the_person_on_leave(
 def test_a_stand_in_of_two_people_counts_once(
     races: Races, preparer: User, away: User, approver: User, second_approver: User, treasury: StaffGroup
 ) -> None:
-    """Both whom the stand-in acts for are asked for, and the stand-in approves twice at the same moment."""
+    """A level asks for both people that the stand-in acts for, and the stand-in approves twice at the same moment."""
     other = factories.person("Ngozi Eze", Role.APPROVER)
     both = group("Directors", other, approver)
     put_in_effect(levels((2, of_people(away, other))))

@@ -14,7 +14,9 @@ def audit_measures(rounds: int, appended: int, verified: int) -> Iterator[Measur
     """Of so many appended in each round by eight writers, and a log of so many verified."""
     given = json.dumps({"rounds": rounds, "appended": appended, "verified": verified})
     with temporary_database("audit") as database:
-        output = database.stack().python("-m", "tools.bench.writes.audit_process", given)
+        output = database.stack().python(
+            "-m", "tools.inside_django", "tools.bench.writes.audit_process", given
+        )
     found = json.loads(output.splitlines()[-1])
     for name, what, target in (
         ("append", "entries appended to the audit log by 8 writers, a commit each", _APPENDED),

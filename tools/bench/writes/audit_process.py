@@ -1,4 +1,5 @@
-"""Appends to the audit log and its verification, inside Django: `python -m tools.bench.writes.audit_process <JSON>`.
+"""Appends to the audit log and its verification, inside Django:
+`python -m tools.inside_django tools.bench.writes.audit_process <JSON>`.
 
 Beside ours: entries of the same columns without a chain, a chain whose writers lock the whole table, and the bytes of
 the same entries hashed without a check.
@@ -13,20 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import django
+from django.db import connection, transaction
 from psycopg import sql
 
-django.setup()
-
-from django.db import connection, transaction  # noqa: E402
-
-from backoffice.audit import log  # noqa: E402
-from backoffice.audit.actions import Action  # noqa: E402
-from backoffice.audit.canonical import GENESIS, digest  # noqa: E402
-from backoffice.audit.models import Entry  # noqa: E402
-from backoffice.audit.verification import verify_chain  # noqa: E402
-from backoffice.core import clock  # noqa: E402
-from tools.bench.measure import OURS, alternate  # noqa: E402
+from backoffice.audit import log
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import GENESIS, digest
+from backoffice.audit.models import Entry
+from backoffice.audit.verification import verify_chain
+from backoffice.core import clock
+from tools.bench.measure import OURS, alternate
 
 WRITERS = 8
 PLAIN, LOCKED, RAW = "plain INSERT", "table-lock chain", "sha256 alone"
