@@ -12,4 +12,4 @@ class NotificationsConfig(AppConfig):
         from backoffice.notifications.monitoring import notification_metrics
         from backoffice.operations.monitoring.metrics import FURTHER_METRICS
 
-        FURTHER_METRICS.append(notification_metrics)
+        FURTHER_METRICS[self.label] = notification_metrics

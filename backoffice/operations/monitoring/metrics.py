@@ -35,8 +35,8 @@ from backoffice.operations.states import OPEN, Status
 
 logger = logging.getLogger(__name__)
 _BREAKS_COUNTED = 10_000
-FURTHER_METRICS: list[Callable[[datetime], Iterable[GaugeMetricFamily]]] = []
-"""Functions that give the metrics of apps that this one must not import; they register them."""
+FURTHER_METRICS: dict[str, Callable[[datetime], Iterable[GaugeMetricFamily]]] = {}
+"""By the label of an app that this one must not import: what gives its metrics. The app registers it."""
 
 
 def render_metrics() -> bytes:
@@ -67,7 +67,7 @@ class _MetricsCollector(Collector):
         yield from _reconciliation(now)
         yield from _sweeper(now)
         yield from process_metrics()
-        for further in FURTHER_METRICS:
+        for further in FURTHER_METRICS.values():
             yield from further(now)
 
     def describe(self) -> Iterator[Metric]:

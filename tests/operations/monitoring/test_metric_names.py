@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from django.apps import apps
 from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
@@ -114,7 +115,17 @@ def test_promtool_accepts_rules_configuration_and_metrics(tmp_path: Path) -> Non
         ("check", "config", "--syntax-only", "prometheus.yml"),
     ):
         subprocess.run(["promtool", *arguments], cwd=FOLDER, check=True, capture_output=True)
-    subprocess.run(["promtool", "check", "metrics"], input=render_metrics(), check=True, capture_output=True)
+    checked = subprocess.run(["promtool", "check", "metrics"], input=render_metrics(), capture_output=True)
+    assert (checked.returncode, checked.stderr.decode()) == (0, "")
+
+
+def test_an_app_that_is_set_up_again_gives_its_metrics_once() -> None:
+    """Prometheus refuses a page that describes a metric twice."""
+    apps.get_app_config("notifications").ready()
+    described = [
+        line.split()[2] for line in render_metrics().decode().splitlines() if line.startswith("# HELP")
+    ]
+    assert len(described) == len(set(described))
 
 
 def test_processes_count_while_they_report() -> None:
