@@ -34,13 +34,26 @@ def no_provider(settings: Settings) -> None:
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
 
 
-def test_a_round_runs_all_due_jobs_and_reports_counts(preparer: User) -> None:
+def test_a_round_runs_all_due_jobs_and_reports_counts(
+    preparer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: dict[str, int | None] = {}
+
+    def counted(name: str, job: Callable[[], int]) -> int | None:
+        counts[name] = run_isolated(name, job)
+        return counts[name]
+
+    run_isolated = isolation.run_isolated
+    monkeypatch.setattr(isolation, "run_isolated", counted)
     operation = factories.prepared(preparer)
     Operation.objects.update(expires_at=timezone.now())
     output = StringIO()
     call_command("sweep", "--once", stdout=output)
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
-    assert output.getvalue() == "4 due items processed\n"  # and inspection, verification, reconciliation
+    assert counts.keys() == sweep.JOBS_ONCE.keys()
+    due = ["expire_due", "inspect_due", "verify_log_due", "reconcile_due"]
+    assert [counts[name] for name in due] == [1, 1, 1, 1]
+    assert output.getvalue() == f"{sum(count or 0 for count in counts.values())} due items processed\n"
 
 
 @pytest.mark.django_db
