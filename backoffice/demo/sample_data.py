@@ -58,7 +58,8 @@ _REASONS = (
 )
 _BANK_CODES = ("044", "058", "057", "033", "011", "214")
 
-_TWO_HOURS = timedelta(hours=2)
+_UNKNOWN_FOR = timedelta(hours=2)  # after which people may resolve it as not executed
+_UNKNOWN_FOR_LONG = CHECK_AFTER[-1] + _UNKNOWN_FOR  # after which nothing is checked any more
 
 
 @dataclass
@@ -101,7 +102,7 @@ class SampleOperations:
             operation.pk,
             actor=self.people[approver or self.random.choice(["Amara", "Chidi"])],
             digest=operation.digest,
-            second_factor_at=timezone.now(),
+            second_factor_at=clock.now(),
             confirmation=approvals.ApproverConfirmation(confirmation.expected if confirmation else ""),
         )
 
@@ -113,7 +114,7 @@ class SampleOperations:
             approved.pk,
             actor=self.people["Amara"],
             digest=approved.digest,
-            second_factor_at=timezone.now(),
+            second_factor_at=clock.now(),
             otp=self.otp() if KINDS[approved.kind].asks_for_otp else None,
         )
 
@@ -166,25 +167,20 @@ class SampleOperations:
         claim = send.claim_operation(released.pk, seen)
         if claim is None:
             raise RuntimeError("Nobody else sends while the history is made")
-        later = timezone.now() + timedelta(hours=1)
+        later = clock.now() + timedelta(hours=1)
         Attempt.objects.filter(pk=claim.attempt.pk).update(begun_at=F("started_at"), deadline_at=later)
         return Attempt.objects.get(pk=claim.attempt.pk)
 
-    def make_unknown(self, operation: Operation) -> Attempt:
-        """Date the unknown outcome back two hours, when people may resolve it as not executed."""
-        attempt = self.lose_while_sending(operation)
-        record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(hours=1))
-        started, seen_at = attempt.started_at, attempt.watermark_provider_time
-        Attempt.objects.filter(pk=attempt.pk).update(
-            started_at=started - _TWO_HOURS, watermark_provider_time=seen_at and seen_at - _TWO_HOURS
-        )
-        confirmation.confirm_operation(attempt.operation_id)
-        return attempt
-
-    def make_review(self, operation: Operation) -> None:
-        """Date it back a day."""
-        attempt = self.make_unknown(operation)
-        Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - CHECK_AFTER[-1])
+    def make_unknown(self, prepare: Callable[[], Operation], ago: timedelta) -> None:
+        """An operation that was sent this long ago without a response, and checked since."""
+        then = clock.now() - ago
+        with clock.use_clock(lambda: then):
+            attempt = self.lose_while_sending(prepare())
+        recorded_at = attempt.deadline_at + timedelta(minutes=1)
+        with clock.use_clock(lambda: recorded_at):
+            record.record_timeout(attempt.pk, now=recorded_at)
+        seen_at = attempt.watermark_provider_time
+        Attempt.objects.filter(pk=attempt.pk).update(watermark_provider_time=seen_at and seen_at - ago)
         confirmation.confirm_operation(attempt.operation_id)
 
     def account(self, ending: str = "") -> dict[str, str]:
@@ -232,6 +228,18 @@ def new_sample_operations(otp: Callable[[], SecretStr]) -> SampleOperations:
     return SampleOperations(people, timing_rng, choice_rng, otp)
 
 
+def make_sample_unknown_outcomes(history: SampleOperations) -> None:
+    """Lose two responses, hours and a day ago. Call it before what is made of the present, so that the audit log is
+    in the order of time.
+    """
+
+    def payment() -> Operation:
+        return history.prepare_kind("payment", _payment(history, "640.00", "uche.obi@customers.example"))
+
+    history.make_unknown(payment, _UNKNOWN_FOR_LONG)
+    history.make_unknown(lambda: history.prepare(currency="USD", amount="1250.00"), _UNKNOWN_FOR)
+
+
 def make_sample_withdrawals(history: SampleOperations) -> None:
     """Make the withdrawals. Call once, on an empty database."""
     for make in _plan(history):
@@ -256,7 +264,7 @@ EVM_ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 def make_sample_operations(history: SampleOperations) -> None:
     """Send some operations of each kind that moves money, and two payments, leave a few pending, and lose
-    three responses.
+    a response a moment ago.
     """
     for kind, payload in _sent_payloads(history):
         history.send(history.prepare_kind(kind, payload))
@@ -266,11 +274,6 @@ def make_sample_operations(history: SampleOperations) -> None:
         url=_FOREIGN_CALLBACK_URL, previous=callback_url.fetch_callback_url()
     )
     history.prepare_kind("callback_url", foreign_payload, preparer="Zainab")
-    # The next operation on the USD balance waits for the first of these; a payment debits no balance.
-    history.make_unknown(history.prepare(currency="USD", amount="1250.00"))
-    history.make_review(
-        history.prepare_kind("payment", _payment(history, "640.00", "uche.obi@customers.example"))
-    )
     history.lose_while_sending(
         history.prepare_kind("payment", _payment(history, "90.00", "sade.cole@customers.example"))
     )

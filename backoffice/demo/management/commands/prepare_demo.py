@@ -12,6 +12,7 @@ from backoffice.demo.people import NotDemoDatabaseError, ensure_people, sandbox_
 from backoffice.demo.sample_data import (
     make_sample_balances,
     make_sample_operations,
+    make_sample_unknown_outcomes,
     make_sample_withdrawals,
     new_sample_operations,
 )
@@ -42,6 +43,7 @@ class Command(BaseCommand):
 def _make_sample_data() -> None:
     history = new_sample_operations(sandbox_totp)
     make_sample_governance(history)
+    make_sample_unknown_outcomes(history)
     make_sample_withdrawals(history)
     make_sample_operations(history)
     make_sample_balances(refresh_balances())
