@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import chain
+from typing import Any
 from uuid import UUID
 
 from django.core.cache import cache
@@ -23,6 +25,7 @@ from backoffice.core.gateway import (
     gateway,
     provider_profile,
 )
+from backoffice.core.leases import acquire_lease
 from backoffice.core.web.formatting import code_sentence, country_name, stored_error
 from payments_gateway import (
     BANKS,
@@ -50,6 +53,7 @@ _HOLDERS_RETRY_SECONDS = 60
 _ACCOUNTS_PER_PAGE = (
     100  # of the first page, the only one read: the merchant has few accounts at the provider
 )
+_LISTS_EVERY = timedelta(minutes=20)  # well within the hour for which a list is fresh
 _OWN_ACCOUNTS = CachedRead("accounts", TypeAdapter(list[Account]))
 
 
@@ -276,9 +280,21 @@ def banks() -> Mapping[str, str]:
     return _BANKS.get(_fetch_banks).value or BANKS
 
 
-def _fetch_banks() -> dict[str, str] | None:
-    banks = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.banks()
+def _fetch_banks(deadline: float = PAGE_OPENING_TIMEOUT) -> dict[str, str] | None:
+    banks = gateway(deadline=deadline).extras.banks()
     return {bank.code: bank.name for bank in banks} or None
+
+
+def refresh_lists_due() -> int:
+    """Read again what the provider supports: banks, networks, minimum amounts and currencies, as far as the profile
+    says that it has such lists. Returns how many were read.
+
+    A job of the sweeper, so that no form waits for them when it is opened. Never fails.
+    """
+    lists = [each for name, each in _LISTS.items() if name in provider_profile().capabilities]
+    if not lists or not acquire_lease("provider-lists", _LISTS_EVERY):
+        return 0
+    return sum(not cached.refresh(partial(fetch, PAGE_TIMEOUT)).error for cached, fetch in lists)
 
 
 def transfer_networks(currency: str) -> Mapping[str, list[str]]:
@@ -308,8 +324,8 @@ def _has_wallet_config() -> bool:
     return "wallet_config" in provider_profile().capabilities
 
 
-def _fetch_networks() -> dict[str, list[str]] | None:
-    options = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.wallet_config()
+def _fetch_networks(deadline: float = PAGE_OPENING_TIMEOUT) -> dict[str, list[str]] | None:
+    options = gateway(deadline=deadline).extras.wallet_config()
     return {option.currency: option.networks for option in options if option.networks} or None
 
 
@@ -327,8 +343,8 @@ def _has_minimums() -> bool:
     return "minimums" in provider_profile().capabilities
 
 
-def _fetch_minimums() -> dict[str, Decimal] | None:
-    minimums = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.minimums()
+def _fetch_minimums(deadline: float = PAGE_OPENING_TIMEOUT) -> dict[str, Decimal] | None:
+    minimums = gateway(deadline=deadline).extras.minimums()
     return {minimum.currency: minimum.amount for minimum in minimums if minimum.amount} or None
 
 
@@ -349,8 +365,16 @@ def _has_currencies() -> bool:
     return "currencies" in provider_profile().capabilities
 
 
-def _fetch_currencies() -> list[SupportedCurrency]:
-    return gateway(deadline=PAGE_OPENING_TIMEOUT).extras.currencies()
+def _fetch_currencies(deadline: float = PAGE_OPENING_TIMEOUT) -> list[SupportedCurrency]:
+    return gateway(deadline=deadline).extras.currencies()
+
+
+_LISTS: Mapping[str, tuple[CachedRead[Any], Callable[[float], Any]]] = {
+    "banks": (_BANKS, _fetch_banks),
+    "wallet_config": (_NETWORKS, _fetch_networks),
+    "minimums": (_MINIMUMS, _fetch_minimums),
+    "currencies": (_CURRENCIES, _fetch_currencies),
+}
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,22 @@
 """The banks that a withdrawal may go to: the provider's list where it has one, ours where it has none or fails."""
 
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
+from backoffice.core.gateway import PAGE_OPENING_TIMEOUT
+from backoffice.core.models import LeaseRow
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.kinds.withdrawal import WithdrawalForm
 from payments_gateway import BANKS
 from tests.cached_reads import Elapse
 from tests.payments_gateway import stub
-from tests.payments_gateway.stub import Behaviour, Stub
+from tests.payments_gateway.stub import Behaviour, Peer, Stub
+from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db  # where the key in use is kept
 
@@ -110,3 +115,45 @@ def test_an_unreachable_provider_is_not_requested_by_every_page(banks_enabled: S
         banks_enabled.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
         assert provider.connections == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_sweeper_reads_every_list_before_a_form_has_to(
+    published_process: SandboxProcess, settings: Settings
+) -> None:
+    settings.GATEWAY_URL, settings.GATEWAY_PROFILE = published_process.url, "published"
+    assert [ledger.refresh_lists_due(), ledger.refresh_lists_due()] == [4, 0]
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    supported = ledger.cached_supported_currencies()
+    assert supported is not None
+    assert supported.value
+    assert set(ledger.cached_minimum_amounts()) >= {"NGN", "USD", "USDT"}
+    assert ledger.cached_supported_wallets()["USDT"]
+    assert ledger.banks()["044"] == "Access Bank"
+
+
+def test_the_sweeper_keeps_the_last_list_while_the_provider_is_away(banks_enabled: Settings) -> None:
+    with Stub(LISTED, stub.answer(500, b"<html>")) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
+        assert ledger.refresh_lists_due() == 1
+        LeaseRow.objects.update(held_until=timezone.now())
+        assert ledger.refresh_lists_due() == 0
+        assert len(provider.requests) > 1
+    assert ledger.banks() == THEIRS
+
+
+def test_the_sweeper_waits_longer_for_a_list_than_a_page_does(banks_enabled: Settings) -> None:
+    def slow(peer: Peer) -> bool:
+        time.sleep(2 * PAGE_OPENING_TIMEOUT)
+        return LISTED(peer)
+
+    with Stub(slow) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
+        assert ledger.refresh_lists_due() == 1
+
+
+def test_lists_that_the_provider_does_not_have_are_not_requested(settings: Settings) -> None:
+    with Stub(LISTED) as provider:
+        settings.GATEWAY_URL = provider.url
+        assert ledger.refresh_lists_due() == 0
+    assert provider.connections == 0

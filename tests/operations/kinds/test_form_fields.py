@@ -121,7 +121,7 @@ def form_of(client: Client, kind: str, query: str = "") -> Any:
 def test_the_providers_minimum_is_shown_at_the_amount(
     as_preparer: Client, sandbox: SandboxProcess, kind: str, field: str, text: str
 ) -> None:
-    ledger.minimum_amounts()
+    ledger.refresh_lists_due()
     assert form_of(as_preparer, kind).fields[field].help_text.endswith(text)
 
 

@@ -20,6 +20,7 @@ from backoffice.core import background, isolation
 from backoffice.core.models import ProcessRow
 from backoffice.core.telemetry import processes
 from backoffice.core.web.request_context import call_context
+from backoffice.ledger.accounts import refresh_lists_due
 from backoffice.ledger.balances import take_due_snapshot
 from backoffice.ledger.mirror.sync import sync_if_due
 from backoffice.notifications import jobs as notifications
@@ -39,6 +40,7 @@ JOBS = {
     "deliver_checkpoints_due": deliver_checkpoints_due,
     "verify_log_due": verify_log_due,
     "take_due_snapshot": take_due_snapshot,
+    "refresh_lists_due": refresh_lists_due,
     "sync_if_due": sync_if_due,
     **operations.JOBS_AFTER_LEDGER,
     "process_due_deliveries": process_due_deliveries,
