@@ -2,6 +2,8 @@
 
 from django import template
 from django.conf import settings
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
@@ -147,7 +149,16 @@ def in_groups(text: str) -> list[str]:
 
 
 @register.filter
-def entry_text(entry: Entry) -> str:
-    """The text that an entry carries: the comment, the reason, or the provider's response."""
+def entry_text(entry: Entry) -> SafeString:
+    """The comment, the reason, the provider's response or the refusal that an entry carries. What somebody typed is
+    a quotation; a sentence of ours is none.
+    """
     name = next((name for name in _TEXT_KEYS if entry.detail.get(name)), None)
-    return AUDIT_SENTENCES.get(name, str)(entry.detail[name]) if name else ""
+    if name is None:
+        return SafeString()
+    sentence = AUDIT_SENTENCES.get(name)
+    return (
+        format_html("{}", sentence(entry.detail[name]))
+        if sentence
+        else format_html("<q>{}</q>", entry.detail[name])
+    )

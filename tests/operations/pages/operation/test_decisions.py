@@ -10,7 +10,9 @@ from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.reason_codes import ResponseCode, coded, responses_sentence
 from backoffice.operations.states import Status
+from backoffice.operations.templatetags.operations import entry_text
 from tests import factories
 from tests.operations.steps import code_of, do, let_second_factor_age, put, show, status_of, text_of
 
@@ -25,6 +27,16 @@ def test_approving_sends_nothing(as_approver: Client, operation: Operation) -> N
     assert status_of(operation) == Status.APPROVED
     assert not Release.objects.exists()
     assert "<q>Invoice seen</q>" in text_of(show(as_approver, operation))
+
+
+def test_only_what_somebody_typed_is_a_quotation_in_the_timeline(
+    as_approver: Client, operation: Operation
+) -> None:
+    do(as_approver, operation, "reject", reason="Wrong <account>")
+    assert "<q>Wrong &lt;account&gt;</q>" in text_of(show(as_approver, operation))
+    response = coded(ResponseCode.NOT_BEGUN)
+    assert entry_text(Entry(detail={"response": response})) == responses_sentence([response])
+    assert entry_text(Entry(detail={})) == ""
 
 
 def test_approving_and_sending_passes_the_one_time_code_on(as_approver: Client, operation: Operation) -> None:
