@@ -2,13 +2,13 @@
 
 The ways: a copy of SQLite; a dump of PostgreSQL; and, on servers of its own, a base backup with point-in-time
 recovery, and a promoted asynchronous standby that lacks the last commits. For each moment a withdrawal is prepared,
-approved, released, claimed, begins to leave and is answered; the database is backed up at the moment and restored
-at the end. Then processes start anew, two people resume, and they approve and release whatever they are offered.
+approved, released, claimed, begins to leave, is answered and then confirmed; the database is backed up at the moment
+and restored at the end. Then processes start anew, two people resume, and they approve and release whatever they are
+offered.
 
 Prints one line of JSON. Fails if a payment was sent twice or did not end as succeeded, if a release was kept, or if
-payments were not paused although they must be: whenever an attempt was lost, and always after a recovery or a
-promotion, because the server has a new timeline. A copy or a dump of `leaving` or `answer` has the attempt as begun,
-so nothing that was sent is missing, the release is used up and payments go on: what was sent is closed by matching.
+payments were not paused: each backup lacks an attempt or, from the moment `leaving` on, entries of the audit log
+that the journal names.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from pydantic import SecretStr
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.staff import create_staff
-from backoffice.operations.delivery import restore_check
+from backoffice.operations.delivery import journal, restore_check
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.delivery.send import send_operation
 from backoffice.operations.errors import OperationError
@@ -58,9 +58,8 @@ from backoffice.operations.workflow.prepare import prepare_operation
 from tools.processes import Stack, StackError, free_port, run_python, temporary_sandbox
 
 MOMENTS = ("prepare", "approve", "release", "claim", "leaving", "answer")
-LOSE_AN_ATTEMPT = ("prepare", "approve", "release", "claim")
 COPY, DUMP, BASE_BACKUP, STANDBY = BACKUPS = ("copy", "dump", "base_backup", "standby")
-BEGIN_A_TIMELINE = (BASE_BACKUP, STANDBY)  # of the server, by which the database is recognised as another
+ON_OWN_SERVERS = (BASE_BACKUP, STANDBY)
 POINTS = {"claim": "send.claimed", "leaving": "send.begun"}
 SERVER = "postgres://postgres@127.0.0.1:5432/postgres"
 SERVER_PROGRAMS = ("initdb", "pg_ctl", "pg_basebackup")
@@ -83,7 +82,7 @@ def main() -> int:
         return 0
     began = time.monotonic()
     chosen, cells = options.backup or BACKUPS, list[dict[str, Any]]()
-    skipped = [] if server_programs() else [backup for backup in chosen if backup in BEGIN_A_TIMELINE]
+    skipped = [] if server_programs() else [backup for backup in chosen if backup in ON_OWN_SERVERS]
     try:
         for backup in chosen:
             if backup not in skipped:
@@ -106,20 +105,16 @@ def main() -> int:
 
 
 def is_passed(cells: list[dict[str, Any]]) -> bool:
-    """Whether each payment was sent once and ended as succeeded, and payments were paused and no release was kept
-    in every cell in which that must happen.
+    """Whether in every cell the payment was sent once and ended as succeeded, payments were paused, and no release
+    was kept.
     """
     return bool(cells) and all(
         cell["sent"] == 1
         and cell["status"] == Status.SUCCEEDED
-        and (cell["paused"] or not _must_pause(cell))
+        and cell["paused"]
         and (cell["released_dropped"] or cell["moment"] != "release")
         for cell in cells
     )
-
-
-def _must_pause(cell: dict[str, Any]) -> bool:
-    return cell["moment"] in LOSE_AN_ATTEMPT or cell["backup"] in BEGIN_A_TIMELINE
 
 
 def _run_backup(backup: str, moments: list[str], server: str) -> list[dict[str, Any]]:
@@ -465,10 +460,11 @@ def run_cell(backup: str, moment: str, amount: Decimal, preparer: User, approver
     """Send a payment of this amount, restore the database to this moment, and go on."""
     before = _backup_before_payment(backup)
     operation = _sent(moment, amount, preparer, approver, before)
+    _confirm(operation)
     connections.close_all()
     before.restore()
     _start_anew()
-    released = Release.objects.exists()
+    released, restored_status = Release.objects.exists(), _status(operation)
     _run_rounds(lambda: True)
     found = {"paused": is_paused(), "released_dropped": released and not Release.objects.exists()}
     if found["paused"]:
@@ -485,7 +481,7 @@ def run_cell(backup: str, moment: str, amount: Decimal, preparer: User, approver
         "moment": moment,
         "sent": _count_sent(amount),
         **found,
-        "closed_by_matching": status == Status.SUCCEEDED and moment != "answer",
+        "closed_by_matching": status == Status.SUCCEEDED != restored_status,
         "status": str(status),
     }
 
@@ -522,6 +518,14 @@ def _send(operation: Operation, moment: str, backup: Backup) -> None:
     settings.FAULT_POINTS = TakeAtFaultPoint(POINTS.get(moment, ""), backup.take)
     send_operation(operation.pk)
     settings.FAULT_POINTS = {}
+
+
+def _confirm(operation: Operation) -> None:
+    """What the sweeper does with the payment before the database is lost: it confirms it, and within five seconds
+    names the newest entry of the audit log in the journal.
+    """
+    _run_rounds(lambda: _status(operation) == Status.SUCCEEDED)
+    journal.write_database(journal.database_line())
 
 
 def _start_anew() -> None:
