@@ -278,9 +278,12 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["CONN_MAX_AGE"] = 5
 else:
     # A commit returns once it is on disk, whatever the server's default: after a crash a release that was already
-    # sent must not be pending again.
+    # sent must not be pending again. Nothing is compiled (`jit`): with ten thousand open operations the server expects
+    # the queries about approvals to take long, and compiles them for seconds, although they take milliseconds.
     _options = DATABASES["default"].setdefault("OPTIONS", {})
-    _options["options"] = f"{_options.get('options', '')} -c synchronous_commit=on".strip()
+    _options["options"] = f"-c jit=off {_options.get('options', '')} -c synchronous_commit=on".replace(
+        "  ", " "
+    )
     _options.setdefault("connect_timeout", 5)  # seconds, until a page says that the database is away
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True

@@ -300,12 +300,12 @@ def test_hsts_for_subdomains_is_opt_in() -> None:
         assert (values["SECURE_HSTS_INCLUDE_SUBDOMAINS"], values["SECURE_HSTS_PRELOAD"]) == (bound, bound)
 
 
-def test_postgresql_commits_are_synchronous_and_url_options_are_kept() -> None:
+def test_postgresql_commits_are_synchronous_and_compiles_nothing_and_url_options_are_kept() -> None:
     address = "postgres://countersign@db.example/countersign?sslmode=verify-ca&options=-c%20lock_timeout%3D5s"
     database = settings_in({**PRODUCTION, "COUNTERSIGN_DATABASE_URL": address})["DATABASES"]["default"]
     assert database["OPTIONS"] == {
         "sslmode": "verify-ca",
-        "options": "-c lock_timeout=5s -c synchronous_commit=on",
+        "options": "-c jit=off -c lock_timeout=5s -c synchronous_commit=on",
         "connect_timeout": 5,
     }
 

@@ -293,7 +293,9 @@ class NewestReading:
     """False if only the newest records are read, which continue what is remembered."""
 
 
-def begin_reading(currency: str, memory: ListMemory | None = None) -> NewestReading:
+def begin_reading(
+    currency: str, memory: ListMemory | None = None, *, with_balance: bool = True
+) -> NewestReading:
     """Begin to read. Without a currency, the list of all and no balance. With a fresh `memory` of this currency, only
     the newest records.
     """
@@ -303,7 +305,9 @@ def begin_reading(currency: str, memory: ListMemory | None = None) -> NewestRead
         currency=currency,
         began_at=clock.now(),
         page=background.start_thread(partial(_page_reader(currency, size=size), 1)),
-        balance=background.start_thread(balance_reader(currency)) if currency else lambda: None,
+        balance=background.start_thread(balance_reader(currency))
+        if currency and with_balance
+        else lambda: None,
         is_whole_page=is_whole_page,
     )
 

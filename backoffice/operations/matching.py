@@ -38,6 +38,8 @@ from payments_gateway import GatewayError, TransactionRecord
 
 # A transaction this much older than the watermark still counts as newer, unless the attempt was sent beside another.
 TIME_TOLERANCE = timedelta(seconds=5)
+# More than the provider's list may be read before a claim (`send.PREFLIGHT_SECONDS`), with what was read in advance.
+LONGEST_READING = timedelta(minutes=2)
 
 
 _PROBLEMS: dict[type[Exception], CheckResult] = {
@@ -178,7 +180,8 @@ def _was_sent_beside_another(attempt: Attempt) -> bool:
     """Whether another attempt of the balance was open when this one began, and could still be executed.
 
     Then the balance may have changed between a similar transaction and our watermark, so that `_preceded_watermark`
-    does not recognise that one as older, and its time has to.
+    does not recognise that one as older, and its time has to. Without a balance, that time may be of a reading during
+    the request before (`send.SendingRun.read_beside`), which was closed since.
     """
     sent_at = attempt.watermark_provider_time
     if sent_at is None:
@@ -187,7 +190,9 @@ def _was_sent_beside_another(attempt: Attempt) -> bool:
     others = Attempt.objects.filter(
         balance=attempt.balance, pk__lt=attempt.pk, watermark_provider_time__range=(earliest, sent_at)
     )
-    return others.filter(Q(closed_at__isnull=True) | Q(closed_at__gt=attempt.started_at)).exists()
+    longest_ago = timedelta() if attempt.watermark_balance is not None else LONGEST_READING
+    is_open = Q(closed_at__isnull=True) | Q(closed_at__gt=attempt.started_at - longest_ago)
+    return others.filter(is_open).exists()
 
 
 def _mismatch_of_an_older(

@@ -221,6 +221,15 @@ PROOF = (
         ),
     ),
     Safeguard(
+        "without a balance that also holds beside one that was closed while the list was read",
+        "backoffice.operations.matching:_was_sent_beside_another",
+        {"timedelta() if attempt.watermark_balance is not None else LONGEST_READING": "timedelta()"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_without_a_balance_the_same_holds_beside_an_"
+            "attempt_that_was_closed_while_the_list_was_read[False-unknown]"
+        ),
+    ),
+    Safeguard(
         "what is another attempt's own is no candidate",
         "backoffice.operations.matching:find_candidates",
         {"return exclude_claimed(reading.stable(is_candidate))": "return reading.stable(is_candidate)"},

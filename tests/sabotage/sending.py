@@ -476,7 +476,11 @@ SENDING = (
     Safeguard(
         "a reading that began before another attempt of the balance is not enough",
         "backoffice.operations.delivery.send:SendingRun.reading",
-        {"return ahead\n": "return balance_queue.newest_attempt_id(balance), ahead[1]\n"},
+        {
+            "return ahead.attempt.pk, ahead.reading\n": (
+                "return balance_queue.newest_attempt_id(balance), ahead.reading\n"
+            )
+        },
         (
             "tests/operations/delivery/test_send_queue.py::test_what_was_read_before_another_attempt_of_the_"
             "balance_is_not_enough"
@@ -484,13 +488,40 @@ SENDING = (
     ),
     Safeguard(
         "what was read long before the claim is read again",
-        "backoffice.operations.delivery.send:SendingRun.reading",
-        {"if is_recent and ": "if "},
+        "backoffice.operations.delivery.send:ReadAhead.serves",
+        {"return is_recent and ": "return "},
         "tests/operations/delivery/test_send_queue.py::test_what_was_read_long_ago_is_read_again",
     ),
     Safeguard(
+        "what was read during a request is not enough for what could be mistaken for it",
+        "backoffice.operations.delivery.send:ReadAhead.serves",
+        {" and not (self.is_beside and self.attempt.holds(operation.amount))": ""},
+        (
+            "tests/operations/delivery/test_send_queue.py::test_what_was_read_during_a_request_is_not_enough_for_"
+            "what_could_be_mistaken_for_it"
+        ),
+    ),
+    Safeguard(
+        "in strict order nothing is read during a request",
+        "backoffice.operations.models.operations:Attempt.holds",
+        {"settings.STRICT_BALANCE_ORDER or ": ""},
+        (
+            "tests/operations/delivery/test_send_queue.py::test_for_an_operation_that_could_be_mistaken_the_"
+            "provider_is_read_after_the_response_before_it[200000-True]"
+        ),
+    ),
+    Safeguard(
+        "the balance is not read during a request, which changes it",
+        "backoffice.operations.delivery.send:SendingRun._begin",
+        {"with_balance=not is_beside": "with_balance=True"},
+        (
+            "tests/operations/delivery/test_send_queue.py::test_for_another_amount_the_list_is_read_while_the_"
+            "request_before_it_is_made"
+        ),
+    ),
+    Safeguard(
         "a response is recorded although the provider cannot be read ahead",
-        "backoffice.operations.delivery.send:SendingRun.read_ahead",
+        "backoffice.operations.delivery.send:SendingRun._begin",
         {
             "        except (DatabaseError, InterfaceError, GatewayError) as exc:": "        except KeyError as exc:"
         },

@@ -50,6 +50,7 @@ approver = User.objects.get(full_name="Amara Okafor")
 approved = Operation.objects.filter(status="approved", kind="transfer", release=None, prepared_from__isnull=False)
 for pk, digest in list(approved.values_list("pk", "digest")[:{count}]):
     release_operation(pk, actor=approver, digest=digest, second_factor_at=timezone.now())
+print("LAST", Operation.objects.exclude(release=None).latest("release__released_at").pk)
 """
 _SWEEPS = """
 import json, statistics, time
@@ -78,10 +79,9 @@ def waiting_measures(releases: int) -> Iterator[Measure]:
         requests.post(
             f"{stack.sandbox}/_sandbox/faults", json=_SENDING_STALLED, timeout=30
         ).raise_for_status()
-        _release(stack, FEW)
-        few = _page_times(approver)
-        _release(stack, releases)
-        many, jobs = _page_times(approver), _job_times(stack)
+        few = _page_times(approver, _release(stack, FEW))
+        many = _page_times(approver, _release(stack, releases))
+        jobs = _job_times(stack)
     waiting = f"with {releases:,} releases waiting at one balance"
     slowest = max(few, key=lambda page: many[page] / few[page])
     yield Measure(
@@ -94,19 +94,25 @@ def waiting_measures(releases: int) -> Iterator[Measure]:
     yield Measure("P10.sweep", f"longest round of the sweeper {waiting}", max(jobs.values()), "ms", 200)
 
 
-def _release(stack: Stack, count: int) -> None:
-    stack.manage("shell", "--verbosity", "0", "--command", _RELEASES.format(count=count))
+def _release(stack: Stack, count: int) -> str:
+    """Release so many, and return the path of the one that is last in the queue."""
+    printed = stack.manage("shell", "--verbosity", "0", "--command", _RELEASES.format(count=count))
+    return f"/operations/{printed.partition('LAST ')[2].strip()}/"
 
 
-def _page_times(browser: HttpBrowser) -> dict[str, float]:
-    paths = (
-        "/",
-        "/operations/",
-        "/operations/?tab=open",
-        "/operations/?kind=transfer",
-        "/operations/transfers/",
-    )
-    return {path: statistics.median(_milliseconds(browser, path) for _ in range(ROUNDS)) for path in paths}
+def _page_times(browser: HttpBrowser, last: str) -> dict[str, float]:
+    paths = {
+        "overview": "/",
+        "operations": "/operations/",
+        "open operations": "/operations/?tab=open",
+        "operations of a kind": "/operations/?kind=transfer",
+        "transfers": "/operations/transfers/",
+        "the last in the queue": last,
+    }
+    return {
+        page: statistics.median(_milliseconds(browser, path) for _ in range(ROUNDS))
+        for page, path in paths.items()
+    }
 
 
 def _milliseconds(browser: HttpBrowser, path: str) -> float:

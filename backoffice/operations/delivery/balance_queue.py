@@ -8,6 +8,8 @@ with other amounts are sent before them, once no request is under way (`Attempt.
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -51,6 +53,13 @@ class QueuePosition:
             return ahead
         blocked = gettext("{reference} was sent, and its transaction is not known yet.")
         return f"{ahead} {blocked.format(reference=self.blocked_by.reference)}"
+
+
+class QueuedRelease(NamedTuple):
+    """An operation in the queue of a balance, and the amount by which its transaction will be matched."""
+
+    operation: UUID
+    amount: Decimal | None
 
 
 def with_queue(operations: QuerySet[Operation]) -> QuerySet[Operation]:
@@ -111,13 +120,13 @@ def queue_heads(now: datetime) -> QuerySet[Release]:
 
 def queue_head(balance: str, now: datetime) -> UUID | None:
     """The operation that is released first at this balance and whose amount is not held."""
-    return next(iter(first_in_queue(balance, now, 1)), None)
+    return next((first.operation for first in first_in_queue(balance, now, 1)), None)
 
 
-def first_in_queue(balance: str, now: datetime, count: int) -> list[UUID]:
+def first_in_queue(balance: str, now: datetime, count: int) -> list[QueuedRelease]:
     """The first operations at this balance whose amount is not held, in the order of release."""
-    queue = queued_releases(now).filter(~_is_amount_held(), balance=balance)
-    return list(queue.order_by(*Release.QUEUE_ORDER).values_list("pk", flat=True)[:count])
+    queue = queued_releases(now).filter(~_is_amount_held(), balance=balance).order_by(*Release.QUEUE_ORDER)
+    return [QueuedRelease(*values) for values in queue.values_list("pk", "operation__amount")[:count]]
 
 
 def sending_lease(balance: str) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from django.conf import settings
+from django.db.models import Count
 
 from backoffice.core import clock
 from backoffice.core.gateway import provider_profile
@@ -27,12 +28,16 @@ def expected_seconds(operations: Iterable[Operation]) -> int:
     one payment after the other, and one code after the other.
     """
     pace = seconds_per_payment()
-    queued = list(queued_releases(clock.now()).values_list("balance", "operation__kind", "operation_id"))
-    released = {pk for _, _, pk in queued}
-    waiting = [(balance, kind) for balance, kind, _ in queued]
-    waiting += [(one.currency, one.kind) for one in operations if one.pk not in released]
-    balances = Counter(balance for balance, _ in waiting if balance)
-    codes = sum(KINDS[kind].requires_otp for _, kind in waiting if kind in KINDS)
+    operations = list(operations)
+    others = queued_releases(clock.now()).exclude(pk__in=[one.pk for one in operations]).order_by()
+    counts = others.values_list("balance", "operation__kind").annotate(number=Count("pk"))
+    waiting = Counter({(balance, kind): number for balance, kind, number in counts})
+    waiting.update((one.currency, one.kind) for one in operations)
+    balances, codes = Counter[str](), 0
+    for (balance, kind), number in waiting.items():
+        balances[balance or ""] += number
+        codes += number * (kind in KINDS and KINDS[kind].requires_otp)
+    del balances[""]
     longest = max((count * pace[balance] for balance, count in balances.items()), default=0.0)
     per_code = 1 if provider_profile().otp_single_use else OPERATIONS_PER_CODE
     return round(max(longest, codes / per_code * _SECONDS_PER_CODE))

@@ -101,6 +101,25 @@ class PreflightRead:
     name_not_checked: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class ReadAhead:
+    """A reading of the provider for the next operation, and the attempt before it.
+
+    `is_beside` says that it began before the request of that attempt had ended: its transaction, and what it debits,
+    may be missing from it.
+    """
+
+    attempt: Attempt
+    reading: provider_list.NewestReading
+    is_beside: bool
+
+    def serves(self, operation: Operation, balance: str | None) -> bool:
+        """Whether it is recent and shows all that could be mistaken for the transaction of this operation."""
+        is_recent = clock.now() - self.reading.began_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+        is_of_balance = self.reading.currency == operation.currency == balance
+        return is_recent and is_of_balance and not (self.is_beside and self.attempt.holds(operation.amount))
+
+
 @dataclass
 class SendingRun:
     """What a process keeps from one operation of a balance to the next."""
@@ -108,20 +127,33 @@ class SendingRun:
     memory: provider_list.ListMemory = field(default_factory=provider_list.ListMemory)
     is_in_turn: bool = False
     """Whether the operation is known to be next at its balance. The claim checks it again."""
-    is_more: bool = False
-    """Whether another operation follows, so that the provider is read for it as soon as the response has arrived."""
-    ahead: tuple[int, provider_list.NewestReading] | None = None
-    """What is being read for the next operation, and the attempt before it."""
+    following: balance_queue.QueuedRelease | None = None
+    """The operation that is expected to follow, so that the provider is read for it in advance."""
+    ahead: ReadAhead | None = None
+
+    def read_beside(self, attempt: Attempt) -> None:
+        """Begin to read for the next operation while this attempt's request is made, if another amount follows.
+
+        Their transactions cannot be mistaken for each other (`Attempt.holds`), and no other request began at this
+        balance since the claim. The balance is not read: this request changes it meanwhile.
+        """
+        if self.following and not attempt.holds(self.following.amount):
+            self._begin(attempt, is_beside=True)
 
     def read_ahead(self, attempt: Attempt) -> None:
-        """Begin to read for the next operation. The request of this attempt has ended, and no other one began since.
-
-        Never raises for want of the database: the response is still to be recorded.
+        """Begin to read for the next operation, unless that has begun. The request of this attempt has ended, and no
+        other one began since.
         """
-        if not self.is_more or not attempt.balance:
+        if self.following and self.ahead is None:
+            self._begin(attempt, is_beside=False)
+
+    def _begin(self, attempt: Attempt, *, is_beside: bool) -> None:
+        """Never raises for want of the database: a request is to be made, or its response to be recorded."""
+        if not attempt.balance:
             return
         try:
-            self.ahead = attempt.pk, provider_list.begin_reading(attempt.balance, self.memory)
+            reading = provider_list.begin_reading(attempt.balance, self.memory, with_balance=not is_beside)
+            self.ahead = ReadAhead(attempt, reading, is_beside)
         except (DatabaseError, InterfaceError, GatewayError) as exc:
             logger.warning("The provider is not read ahead (%s)", type(exc).__name__)
             connection.close()
@@ -129,12 +161,12 @@ class SendingRun:
     def reading(
         self, operation: Operation, balance: str | None
     ) -> tuple[int | None, provider_list.NewestReading]:
-        """The newest attempt at this balance, and a reading that began after its request, just now."""
+        """The newest attempt at this balance, and a reading that began just now and shows what came of all requests
+        before it that could be mistaken for this operation.
+        """
         ahead, self.ahead = self.ahead, None
-        if ahead is not None:
-            is_recent = clock.now() - ahead[1].began_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
-            if is_recent and ahead[1].currency == operation.currency == balance:
-                return ahead
+        if ahead is not None and ahead.serves(operation, balance):
+            return ahead.attempt.pk, ahead.reading
         newest_attempt = balance_queue.newest_attempt_id(balance)
         return newest_attempt, provider_list.begin_reading(operation.currency)
 
@@ -227,6 +259,7 @@ def _waits_for_code(release: Release) -> bool:
 def _send_claimed(claim: SendClaim, run: SendingRun) -> None:
     """Make the request, and record the response in the journal and in the database."""
     fault_points.reach("send.claimed")
+    run.read_beside(claim.attempt)
     result = make_request(claim)
     journal.write_answered(claim.attempt, result.outcome, result.transaction_id)
     run.read_ahead(claim.attempt)

@@ -54,11 +54,11 @@ def _send_heads(balance: str, lease: Lease) -> UUID | None:
     run, until = SendingRun(), time.monotonic() + RUN_SECONDS
     heads = balance_queue.first_in_queue(balance, clock.recent(), 2)
     while heads:
-        run.is_more = len(heads) > 1
-        with call_context(request_id=f"send-{str(heads[0])[:8]}"):
-            is_claimed = send_operation(heads[0], run)
+        head, run.following = heads[0].operation, heads[1] if len(heads) > 1 else None
+        with call_context(request_id=f"send-{str(head)[:8]}"):
+            is_claimed = send_operation(head, run)
         if not is_claimed:
-            return heads[0]
+            return head
         run.is_in_turn = True  # the next one: this process has sent what was before it
         if time.monotonic() > until or background.stop_requested.is_set():
             break

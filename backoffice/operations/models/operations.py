@@ -557,6 +557,12 @@ class Attempt(models.Model):
         """The latest time in the provider's list of a transaction that can be this attempt's."""
         return self.search_from + 2 * self.CLOCK_SKEW + self.EXECUTION_WINDOW
 
+    def holds(self, amount: Decimal | None) -> bool:
+        """Whether its transaction could be mistaken for that of another operation of its balance with this amount
+        (`AttemptManager.holding_amount`).
+        """
+        return settings.STRICT_BALANCE_ORDER or None in {self.amount, amount} or self.amount == amount
+
     def is_after_watermark(self, transaction_id: str) -> bool:
         """Whether the transaction was not recorded as listed just before sending."""
         return transaction_id not in {self.watermark_transaction_id, *(self.watermark_seen_ids or [])}

@@ -1,9 +1,12 @@
 """The queue of one balance: sent from its head, by one process at a time, with what was read before."""
 
 import json
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from decimal import Decimal
 from unittest import mock
+from uuid import UUID
 
 import pytest
 from django.db import OperationalError
@@ -18,6 +21,7 @@ from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
 from backoffice.ledger import provider_list
 from backoffice.operations import jobs
 from backoffice.operations.delivery import balance_queue, send_queue
+from backoffice.operations.delivery.balance_queue import QueuedRelease
 from backoffice.operations.delivery.send import SendingRun, send_operation
 from backoffice.operations.delivery.send_queue import send_in_turn
 from backoffice.operations.models.operations import Operation
@@ -29,6 +33,8 @@ from tests.operations.steps import status_of
 from tests.stub_provider import StubProvider, serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+AFTER = QueuedRelease(UUID(int=1), Decimal(900_000))  # with another amount than all
 
 
 def good(number: int) -> tuple[int, str]:
@@ -151,8 +157,9 @@ def test_a_page_that_has_not_changed_is_read_once_for_the_queue(
 
 
 def test_a_page_that_does_not_continue_as_before_is_read_again_with_those_after_it(
-    busy_provider: PagedProvider, preparer: User, approver: User
+    busy_provider: PagedProvider, preparer: User, approver: User, settings: Settings
 ) -> None:
+    settings.STRICT_BALANCE_ORDER = True  # so that it is read after the response
     operations = released_together(preparer, approver, 2)
     accept = busy_provider.answer_post
 
@@ -175,10 +182,17 @@ def test_what_was_read_is_read_again_after_a_while(
     assert busy_provider.asked == [1, 2, 3, 1, 2, 3]
 
 
-def test_the_provider_is_read_for_the_next_operation_after_the_response_before_it(
-    provider: StubProvider, preparer: User, approver: User
+@pytest.mark.parametrize(("second_amount", "is_strict"), [(100_000, False), (200_000, True)])
+def test_for_an_operation_that_could_be_mistaken_the_provider_is_read_after_the_response_before_it(
+    second_amount: int,
+    is_strict: bool,
+    provider: StubProvider,
+    preparer: User,
+    approver: User,
+    settings: Settings,
 ) -> None:
-    first, second = released_together(preparer, approver, 2)
+    settings.STRICT_BALANCE_ORDER = is_strict
+    first, second = (released(preparer, approver, amount) for amount in (100_000, second_amount))
     events: list[str] = []
     provider.before_get = lambda: events.append("read")
 
@@ -190,6 +204,52 @@ def test_the_provider_is_read_for_the_next_operation_after_the_response_before_i
     send_in_turn(first.pk)
     assert statuses([first, second]) == [Status.PROCESSING] * 2
     assert events == ["read", "read", "request", "read", "read", "request"]
+    assert None not in watermark_balances(first, second)
+
+
+def test_for_another_amount_the_list_is_read_while_the_request_before_it_is_made(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    """Without the balance, which that request changes meanwhile."""
+    first, second = released_together(preparer, approver, 2)
+    reads = threading.Semaphore(0)
+    provider.before_get = reads.release
+    were_read: list[bool] = []
+
+    def answer() -> tuple[int, str]:
+        if len(provider.posts) == 1:
+            were_read.extend(reads.acquire(timeout=10) for _ in range(3))
+        return good(len(provider.posts))
+
+    provider.answer_post = answer
+    send_in_turn(first.pk)
+    assert statuses([first, second]) == [Status.PROCESSING] * 2
+    assert were_read == [True] * 3
+    assert not reads.acquire(blocking=False)
+    assert [balance is None for balance in watermark_balances(first, second)] == [False, True]
+
+
+def watermark_balances(*operations: Operation) -> list[Decimal | None]:
+    return [one.attempts.get().watermark_balance for one in operations]
+
+
+def test_what_was_read_during_a_request_is_not_enough_for_what_could_be_mistaken_for_it(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    """Such as one that was released meanwhile and is sent before the one that was expected to follow."""
+    answered(provider, good(1), good(2))
+    first, second = (released(preparer, approver, 100_000) for _ in range(2))
+    run = SendingRun(following=QueuedRelease(second.pk, Decimal(200_000)))
+    assert send_operation(first.pk, run)
+    assert run.ahead is not None
+    assert run.ahead.is_beside
+    run.ahead.reading.page()
+    run.following = None
+    reads: list[str] = []
+    provider.before_get = lambda: reads.append("read")
+    assert send_operation(second.pk, run)
+    assert len(reads) == 2
+    assert None not in watermark_balances(second)
 
 
 def test_what_was_read_before_another_attempt_of_the_balance_is_not_enough(
@@ -198,7 +258,7 @@ def test_what_was_read_before_another_attempt_of_the_balance_is_not_enough(
     """Another process sent in between, such as one that took over the lease."""
     answered(provider, *map(good, range(3)))
     first, second, third = released_together(preparer, approver, 3)
-    run = SendingRun(is_more=True)
+    run = SendingRun(following=AFTER)
     assert send_operation(first.pk, run)
     assert send_operation(second.pk)
     assert not send_operation(third.pk, run)
@@ -211,11 +271,11 @@ def test_a_response_is_recorded_although_the_database_fails_before_the_next_read
 ) -> None:
     answered(provider, good(1), good(2))
     first, second = released_together(preparer, approver, 2)
-    run = SendingRun(is_more=True)
-    failing = mock.Mock(side_effect=[provider_list.begin_reading("NGN"), OperationalError])
+    run = SendingRun(following=AFTER)
+    failing = mock.Mock(side_effect=[provider_list.begin_reading("NGN"), OperationalError, OperationalError])
     with mock.patch.object(provider_list, "begin_reading", failing):
         assert send_operation(first.pk, run)
-    assert failing.call_count == 2
+    assert failing.call_count == 3  # before it, while it was sent, and after its response
     assert status_of(first) == Status.PROCESSING
     assert send_operation(second.pk, run)
 
@@ -237,14 +297,14 @@ def test_what_was_read_long_ago_is_read_again(
     """Such as while the database could not record the response before."""
     answered(provider, good(1), good(2))
     first, second = released_together(preparer, approver, 2)
-    run = SendingRun(is_more=True)
+    run = SendingRun(following=AFTER)
     assert send_operation(first.pk, run)
     assert run.ahead is not None
-    run.ahead[1].page(), run.ahead[1].balance()
+    run.ahead.reading.page()
     reads: list[str] = []
     provider.before_get = lambda: reads.append("read")
     later = timedelta(seconds=settings.SEND_WITHIN_SECONDS)
-    run.is_more = False
+    run.following = None
     with clock.use_clock(lambda: timezone.now() + later):
         assert send_operation(second.pk, run)
     assert len(reads) == 2

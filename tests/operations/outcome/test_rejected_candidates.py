@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
@@ -75,6 +76,24 @@ def test_a_candidate_that_is_seconds_older_is_rejected_if_another_attempt_of_the
     operation = sent(provider, preparer, approver, (502, "bad gateway"))
     let_pass(listing_delay())
     attempt = operation.attempts.get()
+    assert attempt.watermark_provider_time
+    earlier = attempt.watermark_provider_time - timedelta(seconds=3)
+    assert confirmed(operation, provider, record("T-7", createdAt=earlier.isoformat())).status == status
+
+
+@pytest.mark.parametrize(("is_balance_read", "status"), [(True, Status.SUCCEEDED), (False, Status.UNKNOWN)])
+def test_without_a_balance_the_same_holds_beside_an_attempt_that_was_closed_while_the_list_was_read(
+    provider: StubProvider, preparer: User, approver: User, is_balance_read: bool, status: Status
+) -> None:
+    sent(provider, preparer, approver, (502, "bad gateway"), amount=Decimal(10))
+    Attempt.objects.update(closed_at=timezone.now(), outcome=Outcome.FAILED, is_under_way=False)
+    operation = sent(provider, preparer, approver, (502, "bad gateway"))
+    if not is_balance_read:
+        operation.attempts.update(watermark_balance=None)
+    let_pass(listing_delay())
+    attempt = operation.attempts.get()
+    before = Attempt.objects.exclude(pk=attempt.pk)
+    before.update(closed_at=attempt.started_at - timedelta(milliseconds=1))
     assert attempt.watermark_provider_time
     earlier = attempt.watermark_provider_time - timedelta(seconds=3)
     assert confirmed(operation, provider, record("T-7", createdAt=earlier.isoformat())).status == status
