@@ -27,7 +27,13 @@ from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
-from backoffice.accounts.rights import Restriction, latest_restricting_changes, restrictions_of
+from backoffice.accounts.rights import (
+    Restriction,
+    latest_restricting_changes,
+    restriction_times,
+    restrictions_of,
+)
+from backoffice.core.database.composed import composed_once
 from backoffice.core.database.writes import NEVER_DELETED
 from backoffice.core.encryption import EncryptedRow
 
@@ -456,18 +462,21 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
 
         One query for everything that a request must know about its user.
         """
-        names = (
-            Permission.objects.filter(group__user=OuterRef("user"))
-            .order_by()
-            .values("group__user")
-            .annotate(names=StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
-            .values("names")
-        )
-        return (
-            self.live()
-            .select_related("user", "device")
-            .annotate(joined_permission_names=Subquery(names), **latest_restricting_changes("user"))
-        )
+        return _sessions_with_person(restriction_times()).filter(expire_date__gt=timezone.now())
+
+
+@composed_once
+def _sessions_with_person(_times: tuple[timedelta, ...]) -> QuerySet["StaffSession"]:
+    names = (
+        Permission.objects.filter(group__user=OuterRef("user"))
+        .order_by()
+        .values("group__user")
+        .annotate(names=StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
+        .values("names")
+    )
+    return StaffSession.objects.select_related("user", "device").annotate(
+        joined_permission_names=Subquery(names), **latest_restricting_changes("user")
+    )
 
 
 class StaffSession(AbstractBaseSession):
