@@ -362,13 +362,13 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
 
 RECOVERY_CODE_COUNT = 10
 _RECOVERY_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # no I, L, O, U, 0, 1: they are misread or misheard
-_RECOVERY_CODE_LENGTH = 16  # 78 bits
+_RECOVERY_CODE_LENGTH = 28  # 137 bits
 
 
 class RecoveryCode(models.Model):
     """One recovery code, stored as a keyed hash.
 
-    A code is one of 2^78 at random, so it cannot be guessed even with both the table and the key; a slow
+    A code is one of 2^137 at random, so it cannot be guessed even with both the table and the key; a slow
     password hash would cost seconds at each attempt and add nothing. The key (`SECRET_KEY`) makes a stolen
     table useless on its own. Codes hashed with an old key remain valid while that key is in
     `SECRET_KEY_FALLBACKS`.
@@ -389,7 +389,7 @@ class RecoveryCode(models.Model):
 
     @staticmethod
     def generate() -> str:
-        """A new random code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H"."""
+        """A new random code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H-C6WN-8YPA-J5EG"."""
         letters = "".join(secrets.choice(_RECOVERY_ALPHABET) for _ in range(_RECOVERY_CODE_LENGTH))
         return "-".join(letters[start : start + 4] for start in range(0, _RECOVERY_CODE_LENGTH, 4))
 
