@@ -274,12 +274,9 @@ def second_factor_page(request: StaffRequest) -> HttpResponse:
 @require_http_methods(_PAGE_METHODS)
 def enrol(request: StaffRequest) -> HttpResponse:
     """Set up an authenticator; its first correct code leads to the recovery codes."""
-    sent = request.POST if request.method == "POST" else None
-    form: AuthenticatorCodeForm = AuthenticatorCodeForm(sent)
-    if request.session.authenticator:
-        form = NewAuthenticatorForm(sent, request=request)
     try:
         device = second_factor.begin_enrolment(request)
+        form = _enrolment_form(request)
         if form.is_valid():
             if second_factor.finish_enrolment(request, form.cleaned_data["code"]):
                 return _issue_codes(request)
@@ -326,6 +323,13 @@ def _issue_codes(request: StaffRequest) -> HttpResponse:
     codes = second_factor.issue_recovery_codes(request.user)
     context = {"codes": codes, "next": access.next_page(request)}
     return render(request, "accounts/new_recovery_codes.html", context)
+
+
+def _enrolment_form(request: StaffRequest) -> AuthenticatorCodeForm:
+    """It asks for the password, too, if another authenticator is replaced."""
+    sent = request.POST if request.method == "POST" else None
+    replaces = request.session.authenticator is not None
+    return NewAuthenticatorForm(sent, request=request) if replaces else AuthenticatorCodeForm(sent)
 
 
 def _enrolment_page(
