@@ -5,8 +5,10 @@ is to be done, and `manage.py sweep` finds work whose message was lost.
 """
 
 import os
+import ssl
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from celery import Celery
 from celery.signals import setup_logging
@@ -49,6 +51,27 @@ def broker_options(url: str, data_dir: Path) -> dict[str, Any]:
     }
 
 
+def broker_tls(url: str, ca_file: str) -> dict[str, Any] | None:
+    """TLS options that verify the broker's certificate and host name; None for a broker without TLS.
+
+    By itself, kombu verifies nothing of `rediss`, and no host name of `amqps`.
+    """
+    address = urlsplit(url)
+    if address.scheme == "rediss":
+        return {
+            "ssl_cert_reqs": ssl.CERT_REQUIRED,
+            "ssl_check_hostname": True,
+            "ssl_ca_certs": ca_file or None,
+        }
+    if address.scheme == "amqps":
+        return {
+            "cert_reqs": ssl.CERT_REQUIRED,
+            "server_hostname": address.hostname,
+            "ca_certs": ca_file or None,
+        }
+    return None
+
+
 app.conf.update(
     task_ignore_result=True,
     task_acks_late=False,
@@ -59,6 +82,7 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_timeout=1,
     timezone="UTC",
+    broker_use_ssl=broker_tls(settings.CELERY_BROKER_URL, settings.BROKER_CA_FILE),
     broker_transport_options=broker_options(settings.CELERY_BROKER_URL, settings.DATA_DIR),
 )
 app.autodiscover_tasks(["backoffice"])

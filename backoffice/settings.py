@@ -299,6 +299,8 @@ MIGRATION_DATABASE: dict[str, Any] = (
 # The default broker keeps its messages in folders under DATA_DIR and needs no server.
 #: `redis://…` or `amqp://…`. Default: folders in the data folder.
 CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default="filesystem://localhost//")
+#: A file of certificate authorities to trust for the broker. Default: those of the system.
+BROKER_CA_FILE: str = env.str("COUNTERSIGN_BROKER_CA_FILE", default="")
 
 # == Exports
 #: An export with more rows than this is a background export.
@@ -407,7 +409,6 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     {"NAME": "backoffice.accounts.protection.password_strength.GuessablePasswordValidator"},
 ]
 SESSION_ENGINE = "backoffice.accounts.sessions"

@@ -27,7 +27,13 @@ from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
-from backoffice.accounts.rights import Restriction, latest_restricting_changes, restrictions_of
+from backoffice.accounts.rights import (
+    Restriction,
+    latest_restricting_changes,
+    restriction_times,
+    restrictions_of,
+)
+from backoffice.core.database.composed import composed_once
 from backoffice.core.database.writes import NEVER_DELETED
 from backoffice.core.encryption import EncryptedRow
 
@@ -356,13 +362,13 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
 
 RECOVERY_CODE_COUNT = 10
 _RECOVERY_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # no I, L, O, U, 0, 1: they are misread or misheard
-_RECOVERY_CODE_LENGTH = 16  # 78 bits
+_RECOVERY_CODE_LENGTH = 28  # 137 bits
 
 
 class RecoveryCode(models.Model):
     """One recovery code, stored as a keyed hash.
 
-    A code is one of 2^78 at random, so it cannot be guessed even with both the table and the key; a slow
+    A code is one of 2^137 at random, so it cannot be guessed even with both the table and the key; a slow
     password hash would cost seconds at each attempt and add nothing. The key (`SECRET_KEY`) makes a stolen
     table useless on its own. Codes hashed with an old key remain valid while that key is in
     `SECRET_KEY_FALLBACKS`.
@@ -383,7 +389,7 @@ class RecoveryCode(models.Model):
 
     @staticmethod
     def generate() -> str:
-        """A new random code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H"."""
+        """A new random code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H-C6WN-8YPA-J5EG"."""
         letters = "".join(secrets.choice(_RECOVERY_ALPHABET) for _ in range(_RECOVERY_CODE_LENGTH))
         return "-".join(letters[start : start + 4] for start in range(0, _RECOVERY_CODE_LENGTH, 4))
 
@@ -456,18 +462,21 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
 
         One query for everything that a request must know about its user.
         """
-        names = (
-            Permission.objects.filter(group__user=OuterRef("user"))
-            .order_by()
-            .values("group__user")
-            .annotate(names=StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
-            .values("names")
-        )
-        return (
-            self.live()
-            .select_related("user", "device")
-            .annotate(joined_permission_names=Subquery(names), **latest_restricting_changes("user"))
-        )
+        return _sessions_with_person(restriction_times()).filter(expire_date__gt=timezone.now())
+
+
+@composed_once
+def _sessions_with_person(_times: tuple[timedelta, ...]) -> QuerySet["StaffSession"]:
+    names = (
+        Permission.objects.filter(group__user=OuterRef("user"))
+        .order_by()
+        .values("group__user")
+        .annotate(names=StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
+        .values("names")
+    )
+    return StaffSession.objects.select_related("user", "device").annotate(
+        joined_permission_names=Subquery(names), **latest_restricting_changes("user")
+    )
 
 
 class StaffSession(AbstractBaseSession):

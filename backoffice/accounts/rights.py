@@ -74,6 +74,11 @@ class RestrictingManager(models.Manager[_Change]):
         return self.filter(at__gt=Now() - self.cause.lasts)
 
 
+def restriction_times() -> tuple[timedelta, ...]:
+    """How long each cause restricts: what composed queries depend on."""
+    return tuple(cause.lasts for cause in RestrictionCause)
+
+
 def restrictions_of(annotated: Mapping[str, Any]) -> tuple[Restriction, ...]:
     """The restrictions in a row that has `latest_restricting_changes`."""
     times = {cause: annotated.get(f"{cause.value}_at") for cause in RestrictionCause}

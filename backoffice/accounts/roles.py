@@ -4,6 +4,7 @@ A role is a Django group of the same name. After every `migrate` the groups are 
 so a permission that is removed from the table is removed from the people too.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from django.apps import AppConfig
@@ -16,7 +17,8 @@ from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import AuthenticatorDevice, User
-from backoffice.accounts.rights import RESTRICTING, Restriction, RestrictionCause
+from backoffice.accounts.rights import RESTRICTING, Restriction, RestrictionCause, restriction_times
+from backoffice.core.database.composed import composed_once
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
 _OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_payments"}
@@ -105,6 +107,11 @@ def users_with_permission(permission: str) -> QuerySet[User]:
 
     Without those from whom a recent change of the account withholds it.
     """
+    return _users_with_permission(permission, restriction_times()).all()
+
+
+@composed_once
+def _users_with_permission(permission: str, _times: tuple[timedelta, ...]) -> QuerySet[User]:
     app, _, codename = permission.partition(".")
     found = User.objects.filter(
         groups__permissions__content_type__app_label=app,

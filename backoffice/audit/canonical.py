@@ -24,6 +24,7 @@ from django.utils.functional import Promise
 
 VERSION = "v1"
 GENESIS = "0" * 64  # the previous hash of the first entry
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 Plain: TypeAlias = "dict[str, Plain] | list[Plain] | str | int | bool | None"
 
@@ -42,7 +43,7 @@ def digest(members: Mapping[str, object]) -> str:
 
 
 def canonical_json(members: Mapping[str, object]) -> bytes:
-    return json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    return _CANONICAL.encode(members).encode("ascii")
 
 
 def canonical_time(at: datetime) -> str:

@@ -1,6 +1,6 @@
 """The audit log: entries in a hash chain, its head, where checkpoints of it are kept, and its last verification."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -86,26 +86,31 @@ class Entry(models.Model):
         ]
 
     def members(self) -> dict[str, object]:
-        """The content that the hash covers: all columns except the hash itself (see `canonical`)."""
-        return {
-            "position": self.position,
-            "at": canonical.canonical_time(self.at),
-            "actor": None if self.actor_id is None else str(self.actor_id),
-            "actor_label": self.actor_label,
-            "address": self.address,
-            "request_id": self.request_id,
-            "action": self.action,
-            "target_type": self.target_type,
-            "target_id": self.target_id,
-            "target_label": self.target_label,
-            "detail": self.detail,
-            "version": self.version,
-            "previous_hash": self.previous_hash,
-        }
+        """The content that the hash covers."""
+        return hashed_members(vars(self))
 
     def digest(self) -> str:
         """The hash computed from the other columns, which the stored one must equal."""
         return canonical.digest(self.members())
+
+
+def hashed_members(columns: Mapping[str, Any]) -> dict[str, object]:
+    """The content of an entry that its hash covers: all columns except the hash itself (see `canonical`)."""
+    return {
+        "position": columns["position"],
+        "at": canonical.canonical_time(columns["at"]),
+        "actor": None if columns["actor_id"] is None else str(columns["actor_id"]),
+        "actor_label": columns["actor_label"],
+        "address": columns["address"],
+        "request_id": columns["request_id"],
+        "action": columns["action"],
+        "target_type": columns["target_type"],
+        "target_id": columns["target_id"],
+        "target_label": columns["target_label"],
+        "detail": columns["detail"],
+        "version": columns["version"],
+        "previous_hash": columns["previous_hash"],
+    }
 
 
 class ChainHead(models.Model):

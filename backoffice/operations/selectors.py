@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Collection
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +22,9 @@ from django.db.models import (
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
+from backoffice.accounts.rights import restriction_times
 from backoffice.accounts.roles import users_with_permission
+from backoffice.core.database.composed import composed_once
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.payment import PaymentKind
@@ -102,7 +105,9 @@ def _first_payment_text(in_progress: int, created: int) -> str:
 def operations_with_history(user: User) -> QuerySet[Operation]:
     """Operations with their approvals, attempts, incidents and look-alikes, in six queries."""
     found = visible_operations(user).select_related("release", "prepared_from", "secret__viewer")
-    return found.prefetch_related(*(Prefetch(name, rows) for name, rows in _history().items()))
+    return found.prefetch_related(
+        *(Prefetch(name, rows.all()) for name, rows in _history(restriction_times()).items())
+    )
 
 
 def operation_page(user: User) -> QuerySet[Operation]:
@@ -112,12 +117,18 @@ def operation_page(user: User) -> QuerySet[Operation]:
     currency as last reported: `balance_amount` and `balance_as_of`, both None if none was ever read. See also
     `with_first_payment`.
     """
+    visible = _operation_page(restriction_times())
+    return visible.all() if user.has_perm(VIEW) else visible.none()
+
+
+@composed_once
+def _operation_page(times: tuple[timedelta, ...]) -> QuerySet[Operation]:
     balance = Balance.objects.filter(currency=OuterRef("currency"))
     has_history = {
-        f"has_{name}": Exists(rows.filter(operation=OuterRef("pk"))) for name, rows in _history().items()
+        f"has_{name}": Exists(rows.filter(operation=OuterRef("pk"))) for name, rows in _history(times).items()
     }
     return (
-        with_first_payment(visible_operations(user))
+        with_first_payment(Operation.objects.all())
         .annotate(
             preparer_still_entitled=_preparer_is_entitled(),
             balance_amount=Subquery(balance.values("amount")),
@@ -134,13 +145,14 @@ def fetch_history(operation: Operation) -> None:
     Each approval has `still_entitled`: whether the approver still has the permission.
     """
     lookups = [
-        Prefetch(name, rows if getattr(operation, f"has_{name}") else rows.none())
-        for name, rows in _history().items()
+        Prefetch(name, rows.all() if getattr(operation, f"has_{name}") else rows.none())
+        for name, rows in _history(restriction_times()).items()
     ]
     prefetch_related_objects([operation], *lookups)
 
 
-def _history() -> dict[str, QuerySet[Any]]:
+@composed_once
+def _history(_times: tuple[timedelta, ...]) -> dict[str, QuerySet[Any]]:
     """The rows that belong to operations, with what their page shows of them."""
     entitled, of_governance = (
         Exists(users_with_permission(permission).filter(pk=OuterRef("approver")))

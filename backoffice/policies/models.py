@@ -8,12 +8,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Subquery
+from django.db.models import QuerySet, Subquery
 from pydantic import ValidationError
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
 from backoffice.audit.models import ChainHead, Entry
+from backoffice.core.database.composed import composed_once
 from backoffice.core.database.writes import appended
 from backoffice.core.encryption import SealedRow, SealState
 from backoffice.policies import delegations as delegations
@@ -99,21 +100,31 @@ def policy_in_effect() -> PolicyInEffect:
     Raises AlteredPolicyError, also unless it is the newest version that the audit log has. One query, also if there is
     no version, so that a version put into effect meanwhile is in both or in neither.
     """
-    logged = Entry.objects.filter(action=Action.POLICY_IN_EFFECT).order_by("-position")
-    names = [field.attname for field in PolicyVersion._meta.concrete_fields]
-    newest = {name: Subquery(PolicyVersion.objects.order_by("-number").values(name)[:1]) for name in names}
-    columns = {**newest, "logged": Subquery(logged.values("detail")[:1])}
-    # The head of the log is the one row that is there in any case, unless nothing was ever recorded.
-    head = ChainHead.objects.filter(pk=1)
-    found: Any = head.values(**{f"newest_{name}": column for name, column in columns.items()}).first() or {}
-    values: dict[str, Any]
-    detail, values = found.get("newest_logged"), {name: found.get(f"newest_{name}") for name in names}
+    found: Any = _newest_version().first() or {}
+    values = {name: found.get(f"newest_{name}") for name in _version_columns()}
+    detail = found.get("newest_logged")
     if values["number"] is None and detail is None and (found or not PolicyVersion.objects.exists()):
         return PolicyInEffect(None, default_document())
     version = PolicyVersion(**values)
     if values["number"] is None or not version.is_in(detail):
         raise AlteredPolicyError
     return PolicyInEffect(version.number, version.read())
+
+
+def _version_columns() -> list[str]:
+    return [field.attname for field in PolicyVersion._meta.concrete_fields]
+
+
+@composed_once
+def _newest_version() -> QuerySet[ChainHead, Any]:
+    """The newest version and what the audit log has of the newest one, in one row."""
+    logged = Entry.objects.filter(action=Action.POLICY_IN_EFFECT).order_by("-position")
+    newest = PolicyVersion.objects.order_by("-number")
+    columns = {name: Subquery(newest.values(name)[:1]) for name in _version_columns()}
+    columns["logged"] = Subquery(logged.values("detail")[:1])
+    # The head of the log is the one row that is there in any case, unless nothing was ever recorded.
+    head = ChainHead.objects.filter(pk=1).order_by()
+    return head.values(**{f"newest_{name}": column for name, column in columns.items()})
 
 
 def default_document() -> PolicyDocument:

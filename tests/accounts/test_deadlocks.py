@@ -63,7 +63,7 @@ def set_up_authenticator(client: Client, user: User) -> None:
     """The second half of an enrolment: the first right code of the new authenticator."""
     client.get(reverse("accounts:enrol"))
     device = steps.authenticator(user, confirmed=False)
-    client.post(reverse("accounts:enrol"), {"code": steps.code_of(device)})
+    client.post(reverse("accounts:enrol"), {"code": steps.code_of(device), "old_password": PASSWORD})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Setting up an authenticator and receiving recovery codes."""
 
 import base64
+import math
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -11,10 +12,11 @@ from django.urls import reverse
 from django_otp.oath import TOTP
 from pytest_django import Settings
 
-from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, StaffSession, User
+from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, SetupLink, StaffSession, User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from tests.accounts import steps
+from tests.factories import PASSWORD
 
 pytestmark = pytest.mark.django_db
 ENROL = "/account/authenticator/"
@@ -148,8 +150,15 @@ def test_recovery_codes_are_shown_once_and_stored_as_hashes(at_enrolment: Client
     assert not any(code in at_enrolment.get(CODES).content.decode() for code in codes)
     stored = set(RecoveryCode.objects.values_list("digest", flat=True))
     assert len(stored) == len(set(codes)) == 10
-    assert {len(code.replace("-", "")) for code in codes} == {16}
+    assert {len(code.replace("-", "")) for code in codes} == {28}
     assert not any(code.replace("-", "") in digest.upper() for code in codes for digest in stored)
+
+
+def test_codes_and_links_cannot_be_guessed() -> None:
+    """128 random bits: a hash that is not slow suffices for them."""
+    for generate in (RecoveryCode.generate, SetupLink.generate):
+        found = [generate().replace("-", "") for _ in range(400)]
+        assert min(map(len, found)) * math.log2(len(set("".join(found)))) >= 128
 
 
 def test_no_page_opens_until_the_recovery_codes_are_confirmed(at_enrolment: Client, newcomer: User) -> None:
@@ -186,7 +195,7 @@ def test_a_wrong_recovery_code_throttles_the_next_attempt(password_only: Client,
 
 def test_new_recovery_codes_replace_the_old_ones(signed_in: Client, preparer: User) -> None:
     old = steps.recovery_codes(preparer)[0]
-    new = signed_in.post(CODES).context["codes"]
+    new = signed_in.post(CODES, {"old_password": PASSWORD}).context["codes"]
     assert RecoveryCode.objects.filter(user=preparer).count() == 10
     signed_in.post(reverse("accounts:sign_out"))
     steps.give_password(signed_in, preparer)
@@ -197,8 +206,31 @@ def test_new_recovery_codes_replace_the_old_ones(signed_in: Client, preparer: Us
 
 def test_new_recovery_codes_need_a_fresh_second_factor(signed_in: Client, preparer: User) -> None:
     steps.age_second_factor(signed_in, minutes=6)
-    assert signed_in.post(CODES)["Location"].startswith(reverse("accounts:second_factor"))
+    answer = signed_in.post(CODES, {"old_password": PASSWORD})
+    assert answer["Location"].startswith(reverse("accounts:second_factor"))
     assert not RecoveryCode.objects.exists()
+
+
+@pytest.mark.parametrize("password", ["", "not the password"])
+def test_new_recovery_codes_need_the_password(signed_in: Client, password: str) -> None:
+    answer = signed_in.post(CODES, {"old_password": password})
+
+    assert answer.status_code == 422
+    assert answer.context["form"].errors.keys() == {"old_password"}
+    assert not RecoveryCode.objects.exists()
+
+
+@pytest.mark.parametrize("password", ["", "not the password"])
+def test_another_authenticator_needs_the_password(signed_in: Client, preparer: User, password: str) -> None:
+    old = steps.authenticator(preparer)
+    signed_in.get(ENROL)
+
+    code = steps.code_of(steps.authenticator(preparer, confirmed=False))
+    answer = signed_in.post(ENROL, {"code": code, "old_password": password})
+
+    assert answer.status_code == 422
+    assert answer.context["form"].errors.keys() == {"old_password"}
+    assert steps.authenticator(preparer) == old
 
 
 def test_recovery_codes_survive_a_new_secret_key_while_the_old_one_is_listed(
@@ -236,4 +268,4 @@ def test_each_step_is_audited_without_codes(at_enrolment: Client, newcomer: User
 def _confirm(client: Client, user: User, **more: Any) -> Any:
     """Type what the phone shows; the page with the recovery codes."""
     code = steps.code_of(steps.authenticator(user, confirmed=False))
-    return client.post(ENROL, {"code": code, **more})
+    return client.post(ENROL, {"code": code, "old_password": PASSWORD, **more})

@@ -24,8 +24,9 @@ OF_ANY_COMPOSITION = {
     "200 characters": "lantern gravel otter plum kettle " * 6 + "and seven more of them",
     "not of ASCII": "ọ̀nà gbogbo ń lọ sí ọjà àti ilé",
     "symbols only": "&%$;:_)(/!?+*~#'<>|",
+    "digits only": "73920461859207",
 }
-COMMON = ("1qaz2wsx3edc", "passwordpassword", "iloveyou1234", "qwertyuiop123")
+COMMON = ("123456789012", "200001012001", "1qaz2wsx3edc", "passwordpassword", "iloveyou1234", "qwertyuiop123")
 
 
 @pytest.mark.parametrize("password", OF_ANY_COMPOSITION.values(), ids=OF_ANY_COMPOSITION)

@@ -112,7 +112,7 @@ def test_two_entries_cannot_follow_the_same_entry() -> None:
     record(Action.OPERATION_PREPARED, actor=None)
 
     with pytest.raises(ChainMovedError):
-        advance_head(seen_before, Entry(position=1, hash="f" * 64))
+        advance_head([Entry(position=1, previous_hash=seen_before.hash, hash="f" * 64)])
 
     assert verify_chain().is_intact
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import Page, expect
 
+from backoffice.demo.people import DEMO_PASSWORD
 from backoffice.operations.states import CLOSED, Status
 from tests.browser import steps
 from tests.browser.people import (
@@ -274,6 +275,7 @@ def new_recovery_codes(people: People, page: Page) -> None:
     """They are stored at once, because nobody may go on before that, not even somebody who has to sign in again."""
     with people.screenless_browser_of(PREPARER) as browser:
         page.goto("/account/recovery-codes/")
+        page.get_by_label("Current password").fill(DEMO_PASSWORD)
         steps.press(page, "Generate ten new codes")
         expect(page.locator(".codes li")).to_have_count(10)
         browser.submit(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")

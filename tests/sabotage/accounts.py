@@ -126,7 +126,7 @@ ACCOUNTS = (
     ),
     Safeguard(
         "who was changed with break-glass decides nothing for a day",
-        "backoffice.accounts.roles:users_with_permission",
+        "backoffice.accounts.roles:_users_with_permission",
         {"        if permission in WITHHELD[manager.cause]:\n": "        if permission is None:\n"},
         f"{_RESTRICTED}::test_a_restricted_approver_cannot_approve",
     ),

@@ -117,4 +117,16 @@ HARDENING = (
         {"sum(part.file_size for part in parts) > MAX_UNPACKED": "not parts"},
         "tests/operations/batches/test_files.py::test_a_workbook_that_unpacks_to_too_much_is_not_unpacked",
     ),
+    Safeguard(
+        "the certificate of a Redis broker is verified",
+        "backoffice.celery:broker_tls",
+        {'"ssl_cert_reqs": ssl.CERT_REQUIRED': '"ssl_cert_reqs": ssl.CERT_NONE'},
+        "tests/core/test_broker_tls.py::test_a_certificate_of_an_unknown_authority_is_refused[rediss]",
+    ),
+    Safeguard(
+        "the host name of an AMQP broker is verified",
+        "backoffice.celery:broker_tls",
+        {'            "server_hostname": address.hostname,\n': ""},
+        "tests/core/test_broker_tls.py::test_a_certificate_for_another_host_is_refused[amqps]",
+    ),
 )

@@ -133,7 +133,7 @@ class FirstPasswordForm(NewPasswordForm):
     start_code = forms.CharField(
         label=_("Start code"),
         max_length=40,
-        help_text=_("16 letters and digits. You get it from a different person than the link."),
+        help_text=_("28 letters and digits. You get it from a different person than the link."),
         widget=OneTimeCodeInput(
             attrs={"autocomplete": "off", "autocapitalize": "characters", "spellcheck": "false"}
         ),
@@ -147,14 +147,13 @@ class FirstPasswordForm(NewPasswordForm):
             del self.fields["start_code"]
 
 
-class PasswordForm(NewPasswordForm):
-    """A new password, with the current one."""
+class CurrentPasswordForm(forms.Form):
+    """The current password, for every change of how a person signs in: a screen left open does not suffice."""
 
     old_password = _password_field(_("Current password"), "current-password")
-    field_order = ("old_password", "new_password", "repeated")
 
     def __init__(self, *args: Any, request: StaffRequest, **kwargs: Any) -> None:
-        super().__init__(*args, user=request.user, **kwargs)
+        super().__init__(*args, **kwargs)
         self.request = request
 
     def clean_old_password(self) -> str:
@@ -166,11 +165,18 @@ class PasswordForm(NewPasswordForm):
         return old
 
 
+class PasswordForm(CurrentPasswordForm, NewPasswordForm):
+    """A new password, with the current one."""
+
+    field_order = ("old_password", "new_password", "repeated")
+
+
 @sensitive_post_parameters()
 @require_http_methods(_PAGE_METHODS)
 @fresh_second_factor_required
 def change_password_page(request: StaffRequest) -> HttpResponse:
-    form = PasswordForm(request.POST if request.method == "POST" else None, request=request)
+    sent = request.POST if request.method == "POST" else None
+    form = PasswordForm(sent, request=request, user=request.user)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
         return render(request, "accounts/password.html", {"form": form}, status=status)
@@ -229,6 +235,12 @@ class AuthenticatorCodeForm(forms.Form):
     )
 
 
+class NewAuthenticatorForm(CurrentPasswordForm, AuthenticatorCodeForm):
+    """A code of the authenticator that replaces another one, with the current password."""
+
+    field_order = ("old_password", "code")
+
+
 class SecondFactorForm(AuthenticatorCodeForm):
     """The second step of sign-in. A recovery code has letters, so the field must not use a numeric keyboard."""
 
@@ -257,14 +269,14 @@ def second_factor_page(request: StaffRequest) -> HttpResponse:
 
 
 @shown_once
-@sensitive_post_parameters("code")
+@sensitive_post_parameters("code", "old_password")
 @second_factor_not_required
 @require_http_methods(_PAGE_METHODS)
 def enrol(request: StaffRequest) -> HttpResponse:
     """Set up an authenticator; its first correct code leads to the recovery codes."""
     try:
         device = second_factor.begin_enrolment(request)
-        form = AuthenticatorCodeForm(request.POST if request.method == "POST" else None)
+        form = _enrolment_form(request)
         if form.is_valid():
             if second_factor.finish_enrolment(request, form.cleaned_data["code"]):
                 return _issue_codes(request)
@@ -277,14 +289,26 @@ def enrol(request: StaffRequest) -> HttpResponse:
 
 
 @shown_once
+@sensitive_post_parameters("old_password")
 @recovery_codes_not_required
 @require_http_methods(_PAGE_METHODS)
 def recovery_codes(request: StaffRequest) -> HttpResponse:
     """The number of codes left; POST generates ten new ones and shows them once."""
     if request.method == "POST":
-        return _issue_codes(request)
-    context = {"left": second_factor.recovery_codes_left(request.user), "next": access.next_page(request)}
-    return render(request, "accounts/recovery_codes.html", context)
+        return _replace_codes(request)
+    return _codes_page(request, CurrentPasswordForm(request=request))
+
+
+def _codes_page(request: StaffRequest, form: CurrentPasswordForm) -> HttpResponse:
+    left = second_factor.recovery_codes_left(request.user)
+    context = {"form": form, "left": left, "next": access.next_page(request)}
+    return render(request, "accounts/recovery_codes.html", context, status=422 if form.is_bound else 200)
+
+
+@fresh_second_factor_required
+def _replace_codes(request: StaffRequest) -> HttpResponse:
+    form = CurrentPasswordForm(request.POST, request=request)
+    return _issue_codes(request) if form.is_valid() else _codes_page(request, form)
 
 
 @require_POST
@@ -299,6 +323,13 @@ def _issue_codes(request: StaffRequest) -> HttpResponse:
     codes = second_factor.issue_recovery_codes(request.user)
     context = {"codes": codes, "next": access.next_page(request)}
     return render(request, "accounts/new_recovery_codes.html", context)
+
+
+def _enrolment_form(request: StaffRequest) -> AuthenticatorCodeForm:
+    """It asks for the password, too, if another authenticator is replaced."""
+    sent = request.POST if request.method == "POST" else None
+    replaces = request.session.authenticator is not None
+    return NewAuthenticatorForm(sent, request=request) if replaces else AuthenticatorCodeForm(sent)
 
 
 def _enrolment_page(

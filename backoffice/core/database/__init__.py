@@ -1,1 +1,1 @@
-"""The two roles of a PostgreSQL database: one owns and migrates, one runs."""
+"""The two roles of a PostgreSQL database, which writes each table allows, and queries that are composed once."""

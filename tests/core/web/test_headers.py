@@ -31,7 +31,7 @@ SIGNED_IN = {
     "my account": ("get", "/account/", 200),
     "second factor": ("get", "/account/second-factor/", 200),
     "new authenticator": ("get", "/account/authenticator/", 200),
-    "recovery codes": ("post", "/account/recovery-codes/", 200),
+    "recovery codes": ("get", "/account/recovery-codes/", 200),
     "not allowed": ("get", "/settings/audit/", 403),
     "not there": ("get", NOWHERE, 404),
     "no such address": ("get", "/nowhere/", 404),

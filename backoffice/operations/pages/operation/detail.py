@@ -110,11 +110,16 @@ def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
     return operation
 
 
+def _visible_or_404(request: StaffRequest, pk: UUID) -> Operation:
+    """The same without what only the page shows, for a request that redirects unless it is refused."""
+    return get_object_or_404(selectors.visible_operations(request.user), pk=pk)
+
+
 def _decidable_or_404(request: StaffRequest, pk: UUID) -> Operation:
-    """As `operation_or_404`; PermissionDenied without the permission that decides on this kind."""
+    """As `_visible_or_404`; PermissionDenied without the permission that decides on this kind."""
     if not may_decide_any(request.user):
         raise PermissionDenied
-    operation = operation_or_404(request, pk)
+    operation = _visible_or_404(request, pk)
     if not request.user.has_perm(approval_permission_for(operation.kind)):
         raise PermissionDenied
     return operation
@@ -356,7 +361,7 @@ def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
     form = ApprovalForm(request.POST, request=request, wants=decision_requirements(operation))
     return _run_decision(
         request,
-        operation,
+        pk,
         form,
         OperationAction.APPROVE,
         ("digest", "comment", "confirmation"),
@@ -368,12 +373,12 @@ def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required((permissions.APPROVE, permissions.RELEASE), raise_exception=True)
 def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = operation_or_404(request, pk)
+    operation = _visible_or_404(request, pk)
     form = ApproveAndSendForm(request.POST, request=request, wants=decision_requirements(operation))
     names = ("digest", "comment", "confirmation", "otp")
     return _run_decision(
         request,
-        operation,
+        pk,
         form,
         OperationAction.APPROVE_AND_RELEASE,
         names,
@@ -389,7 +394,7 @@ def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
     form = RejectionForm(request.POST, request=request, wants=decision_requirements(operation))
     return _run_decision(
         request,
-        operation,
+        pk,
         form,
         OperationAction.REJECT,
         ("digest", "reason"),
@@ -401,11 +406,11 @@ def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required(permissions.RELEASE, raise_exception=True)
 def release(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = operation_or_404(request, pk)
+    operation = _visible_or_404(request, pk)
     form = ReleaseForm(request.POST, request=request, wants=decision_requirements(operation))
     return _run_decision(
         request,
-        operation,
+        pk,
         form,
         OperationAction.RELEASE,
         ("digest", "otp", "statement"),
@@ -417,7 +422,7 @@ def release(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required(permissions.VIEW, raise_exception=True)
 def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Cancel the operation, as its preparer or anyone with the same permission where that is allowed."""
-    operation = operation_or_404(request, pk)
+    operation = _visible_or_404(request, pk)
     if not request.user.has_perm(permission_for(operation.kind)):
         raise PermissionDenied
     try:
@@ -435,7 +440,7 @@ def check_status(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Read the provider's list of transactions now, instead of at the next scheduled check."""
     if not may_check_status(request.user):
         raise PermissionDenied
-    operation = operation_or_404(request, pk)
+    operation = _visible_or_404(request, pk)
     if operation.status in AWAITING_PROVIDER:
         operation = confirmation.confirm_operation(pk, actor=request.user)
         text = gettext("Status checked. {reference}: {status}.")
@@ -458,7 +463,7 @@ _SERVICES: dict[OperationAction, Callable[..., Operation]] = {
 
 def _run_decision(
     request: StaffRequest,
-    operation: Operation,
+    pk: UUID,
     form: BaseDecisionForm,
     action: OperationAction,
     names: tuple[str, ...],
@@ -468,7 +473,6 @@ def _run_decision(
 
     Services audit what they refuse; what the form refuses is audited here.
     """
-    pk = operation.pk
     if not form.is_valid():
         transitions.record_refusal(pk, action, request.user, _form_problems(form))
     else:
@@ -479,11 +483,10 @@ def _run_decision(
             )
         except OperationError as exc:
             form.add_error(None, str(exc))
-            operation = operation_or_404(request, pk)
         else:
             messages.add_message(request, *done(changed), extra_tags=page_state(changed))
             return redirect(changed)
-    return render_page(request, operation, refused=form)
+    return render_page(request, operation_or_404(request, pk), refused=form)
 
 
 def _form_problems(form: BaseDecisionForm) -> OperationError:
