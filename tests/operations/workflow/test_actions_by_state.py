@@ -1,4 +1,4 @@
-"""Every action on an operation against every state, role and group: what is done, what is refused, what is forbidden."""
+"""Every action on an operation against every state, role and group: what is done, and why the rest is refused."""
 
 import uuid
 from collections.abc import Callable, Iterator
