@@ -129,5 +129,7 @@ def test_pages_keep_their_budgets(
         if answer.status_code != 200 or size > HTML or seconds > SECONDS:
             over.append((address, answer.status_code, size, seconds))
     assert over == []
-    waiting = as_preparer.get(operation.get_absolute_url()).context["waiting"]
+    page = as_preparer.get(operation.get_absolute_url())
+    assert "Person 018 Lastname and 481 more" in page.content.decode()
+    waiting = page.context["waiting"]
     assert ([level.missing for level in waiting.levels], len(waiting.able)) == ([1, 2], PEOPLE + 1)
