@@ -281,9 +281,8 @@ else:
     # sent must not be pending again. Nothing is compiled (`jit`): with ten thousand open operations the server expects
     # the queries about approvals to take long, and compiles them for seconds, although they take milliseconds.
     _options = DATABASES["default"].setdefault("OPTIONS", {})
-    _options["options"] = f"-c jit=off {_options.get('options', '')} -c synchronous_commit=on".replace(
-        "  ", " "
-    )
+    _flags = ("-c jit=off", _options.get("options"), "-c synchronous_commit=on")
+    _options["options"] = " ".join(flag for flag in _flags if flag)
     _options.setdefault("connect_timeout", 5)  # seconds, until a page says that the database is away
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True

@@ -68,6 +68,10 @@ class Refusal(TextChoices):
         ),
     )
     DELEGATION_OVER = ("delegation_over", _("This delegation has already ended. Nothing was changed."))
+    DELEGATION_ENDED = (
+        "delegation_ended",
+        _("The delegation by which you approve for {person} has ended. Nothing was changed."),
+    )
     DELEGATION_NOT_ENTITLED = (
         "delegation_not_entitled",
         _(
@@ -139,18 +143,9 @@ class Refusal(TextChoices):
             "and prepare it again."
         ),
     )
-    EMAIL_TAKEN = (
-        "email_taken",
-        _("An account with this email address already exists. Nothing was changed."),
-    )
-    GROUP_NAME_TAKEN = (
-        "group_name_taken",
-        _("A group with this name already exists. Nothing was changed."),
-    )
-    NOTHING_CHANGES = (
-        "nothing_changes",
-        _("Roles and groups are the same as now. Nothing was prepared."),
-    )
+    EMAIL_TAKEN = "email_taken", _("An account with this email address already exists. Nothing was changed.")
+    GROUP_NAME_TAKEN = "group_name_taken", _("A group with this name already exists. Nothing was changed.")
+    NOTHING_CHANGES = "nothing_changes", _("Roles and groups are the same as now. Nothing was prepared.")
     ACCESS_CHANGED = (
         "access_changed",
         _(

@@ -84,6 +84,12 @@ class Delegation(SealedRow):
         return self.acts_from <= moment < self.ends and self.seal_state() == SealState.VALID
 
 
+def locked_delegation(pk: int) -> Delegation:
+    """The delegation with its people, as last committed. Nobody ends it early before this transaction ends."""
+    people = Delegation.objects.select_related("person", "stand_in")
+    return people.select_for_update(of=("self",), no_key=True).get(pk=pk)
+
+
 def in_effect() -> QuerySet[Delegation]:
     """The delegations whose leave lasts now, by the database's clock."""
     return Delegation.objects.filter(starts_at__lte=Now(), ends_at__gt=Now(), ended_at__isnull=True)

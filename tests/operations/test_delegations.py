@@ -1,6 +1,7 @@
 """Stand-ins: agreed on by two people, for a period, checked in one place at approving, releasing and claiming."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,7 @@ from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core import clock
 from backoffice.core.encryption import SealState
 from backoffice.operations import errors, seals
 from backoffice.operations.approval.progress import approval_progress, lacks_approvals
@@ -31,7 +33,7 @@ from backoffice.policies.delegations import Delegation
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.delegations import delegated, leave
-from tests.operations.steps import status_of
+from tests.operations.steps import do, status_of, text_of
 from tests.policies.versions import group, levels, of_group, of_people, put_in_effect
 from tests.stub_provider import StubProvider
 
@@ -247,6 +249,48 @@ def test_a_forged_delegation_gives_nothing(
     assert for_away not in operations_waiting_for(approver)
     with pytest.raises(errors.NotInLevelError):
         factories.approve(for_away, approver)
+
+
+def ends_by_itself(delegation: Delegation, until: ExitStack) -> None:
+    until.enter_context(clock.use_clock(lambda: delegation.ends_at))
+
+
+def ended_by_the_person_on_leave(delegation: Delegation, until: ExitStack) -> None:
+    row = Delegation.objects.get(pk=delegation.pk)
+    row.ended_at, row.ended_by = clock.now(), row.person
+    row.make_seal()
+    row.save(update_fields=["ended_at", "ended_by", "seal"])
+
+
+@pytest.mark.parametrize("ends", [ends_by_itself, ended_by_the_person_on_leave])
+def test_an_approval_is_not_stored_if_the_delegation_ends_while_it_is_given(
+    for_away: Operation,
+    away: User,
+    approver: User,
+    treasury: StaffGroup,
+    sign_in: Callable[[Client, User], Client],
+    ends: Callable[[Delegation, ExitStack], None],
+) -> None:
+    """It ends after it was checked, within the transaction that would store the approval."""
+    client = sign_in(Client(), approver)
+    delegation = delegated(away, approver, treasury)
+    checked: list[str] = []
+
+    def end_it(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        found = execute(sql, params, many, context)
+        if Action.DELEGATION_ENDED in (params or ()) and not checked:
+            checked.append(sql)  # first, since ending it makes queries too
+            ends(delegation, until)
+        return found
+
+    with ExitStack() as until, connection.execute_wrapper(end_it):
+        answer = do(client, for_away, "approve")
+    assert len(checked) == 1
+    assert answer.status_code == 422
+    assert "The delegation by which you approve for Chidi Eze has ended" in text_of(answer)
+    assert (status_of(for_away), Approval.objects.exists()) == (Status.PENDING, False)
+    refusal = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED).detail["refusal"]
+    assert refusal["code"] == Refusal.DELEGATION_ENDED
 
 
 # After the approval

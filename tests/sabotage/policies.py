@@ -217,6 +217,13 @@ POLICIES = (
         _STAND_INS + "test_approvals_of_people_who_lost_their_rights_do_not_count",
     ),
     Safeguard(
+        "an approval is stored only if the delegation still covers that time",
+        "backoffice.operations.approval.progress:time_to_store",
+        {"    if not current.covers(now):": "    if False:"},
+        _STAND_INS
+        + "test_an_approval_is_not_stored_if_the_delegation_ends_while_it_is_given[ends_by_itself]",
+    ),
+    Safeguard(
         "a delegation whose end is on record gives nothing",
         "backoffice.operations.approval.progress:delegation_to_approve",
         {"    if _has_end_on_record(delegation):\n        raise errors.NotInLevelError(found.level)\n": ""},

@@ -7,6 +7,7 @@ too, and the delegation covers the time of the approval.
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from django.db.models import Q
 
@@ -22,7 +23,7 @@ from backoffice.operations.kinds.registry import KINDS, approval_permission_for,
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
-from backoffice.policies.delegations import Delegation, in_effect, leaves_of
+from backoffice.policies.delegations import Delegation, in_effect, leaves_of, locked_delegation
 from backoffice.policies.document import Levels
 from backoffice.policies.evaluator import Person, Progress, capacity, progress
 from backoffice.policies.people import names_nobody, read_people
@@ -149,6 +150,20 @@ def delegation_to_approve(person: User, operation: Operation) -> Delegation | No
     if _has_end_on_record(delegation):
         raise errors.NotInLevelError(found.level)
     return delegation
+
+
+def time_to_store(delegation: Delegation | None) -> datetime:
+    """The time of an approval that is stored now; for a stand-in, one that the delegation covers.
+
+    Raises OperationError if the delegation ended after it was checked: the approval would be stored, and not count.
+    """
+    if delegation is None:
+        return clock.now()
+    current = locked_delegation(delegation.pk)
+    now = clock.now()
+    if not current.covers(now):
+        raise errors.OperationError(Refusal.DELEGATION_ENDED, person=str(current.person))
+    return now
 
 
 def _has_end_on_record(delegation: Delegation) -> bool:

@@ -12,7 +12,7 @@ from backoffice.operations.errors import OperationError, PermissionMissingError
 from backoffice.operations.kinds.delegation import DelegationPayload, check_delegation
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.refusals import Refusal
-from backoffice.policies.delegations import Delegation
+from backoffice.policies.delegations import Delegation, locked_delegation
 
 _LOCK = "delegations"
 
@@ -60,7 +60,7 @@ def end_delegation(pk: int, *, actor: User) -> Delegation:
     Raises PermissionMissingError for anybody but its two people, and OperationError if it has ended.
     """
     lock_delegations()
-    delegation = Delegation.objects.select_related("person", "stand_in").get(pk=pk)
+    delegation = locked_delegation(pk)
     if actor.pk not in {delegation.person_id, delegation.stand_in_id}:
         raise PermissionMissingError
     now = clock.now()

@@ -24,7 +24,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import background, clock
 from backoffice.operations import policy
-from backoffice.operations.approval.progress import approved_for, decided_progress
+from backoffice.operations.approval.progress import approved_for, decided_progress, time_to_store
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -91,7 +91,7 @@ def add_approval(
     delegation = policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
     policy.check_confirmation(operation, confirmation.typed)
     policy.check_acknowledged(operation, acknowledged=confirmation.acknowledged)
-    now = clock.now()
+    now = time_to_store(delegation)
     approval = Approval(
         operation=operation,
         approver=actor,

@@ -1,6 +1,13 @@
 """Stand-ins at the same moment as the end of their delegation, or of the right: what they approved before counts."""
 
+import itertools
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
 import pytest
+from django.db import connection
+from django.utils import timezone
 
 from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
@@ -19,6 +26,8 @@ from tests.policies.versions import group, levels, of_people, put_in_effect
 from tests.stub_provider import StubProvider
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
+_SOON = timedelta(milliseconds=150)  # longer than an approval takes until it reads the delegations
+_STATEMENTS = 16  # of an approval after that, about
 
 
 def ends(delegation: Delegation, person: User) -> Act:
@@ -43,9 +52,48 @@ def test_concurrent_approval_and_end_of_the_delegation(
         assert ended == DONE
         delegation.refresh_from_db()
         counts = [delegation.covers(one.approved_at) for one in operation.approvals.all()]
+        assert counts in ([], [True])
         assert debits_of(operation, provider) == int(counts == [True])
         assert (status_of(operation) == Status.PROCESSING) == (counts == [True])
         races.are_well(operation)
+
+
+def test_an_approval_while_the_delegation_ends_by_itself_counts_or_is_not_stored(
+    races: Races, preparer: User, away: User, approver: User, treasury: StaffGroup
+) -> None:
+    """Each round it ends before another statement of the transaction that has already read the delegation."""
+    for number in races.rounds():
+        operation = factories.prepared_to_another_account(preparer)
+        ends_at = timezone.now() + _SOON
+        delegation = delegated(away, approver, treasury, ends_at=ends_at)
+        [result] = races.race(_late(approves(operation, approver), ends_at, before=number % _STATEMENTS))
+        counts = [delegation.covers(one.approved_at) for one in operation.approvals.all()]
+        assert counts == ([True] if result == DONE else [])
+        assert status_of(operation) == (Status.APPROVED if result == DONE else Status.PENDING)
+        if result != DONE:
+            approves(operation, away)()
+        races.are_well(operation)
+
+
+def _late(act: Act, moment: datetime, *, before: int) -> Act:
+    """The same, but of the statements after delegations are read, the one with this number waits until the moment."""
+
+    def late() -> None:
+        number = itertools.count()
+        read: list[str] = []
+
+        def wait(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+            if read and next(number) == before:
+                while timezone.now() <= moment:
+                    pass
+            found = execute(sql, params, many, context)
+            read.extend([sql] if "policies_delegation" in sql else [])
+            return found
+
+        with connection.execute_wrapper(wait):
+            act()
+
+    return late
 
 
 def test_concurrent_claim_and_end_of_the_delegation(

@@ -87,6 +87,16 @@ class Waiting:
         """How many more people than those in `able` the open level needs."""
         return max(next((level.missing for level in self.levels if level.missing), 0) - len(self.able), 0)
 
+    @property
+    def able_shown(self) -> Sequence["AblePerson"]:
+        """The first `MOST_NAMES` of those who can approve."""
+        return self.able[:MOST_NAMES]
+
+    @property
+    def able_more(self) -> int:
+        """How many more can approve than are shown."""
+        return len(self.able) - len(self.able_shown)
+
     def may_approve(self, person: User) -> bool:
         return any(one.id == person.pk for one in self.able)
 
