@@ -1,7 +1,7 @@
 """Stand-ins: agreed on by two people, for a period, checked in one place at approving, releasing and claiming."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +18,7 @@ from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.encryption import SealState
+from backoffice.core.web.formatting import format_day
 from backoffice.operations import errors, seals
 from backoffice.operations.approval.progress import approval_progress, lacks_approvals
 from backoffice.operations.approval.waiting import deciders, operations_waiting_for
@@ -370,6 +371,8 @@ def test_an_administrator_approves_a_delegation(
     with pytest.raises(errors.PermissionMissingError):
         factories.approve(operation, approver)
     assert factories.approve(operation, administrator).status == Status.SUCCEEDED
+    assert operation.payload["first_day"] not in operation.sentence
+    assert format_day(date.fromisoformat(operation.payload["first_day"])) in operation.sentence
     found = Delegation.objects.get()
     assert (found.person, found.stand_in, found.operation) == (away, approver, operation.pk)
     assert found.starts_at.isoformat().endswith("T23:00:00+00:00")  # midnight in Lagos

@@ -205,7 +205,7 @@ def panel_for(
     person: User, operation: Operation, turn: QueuePosition | None, waiting: Waiting | None
 ) -> DecisionPanel:
     """What this user sees beside the facts. Uses only what `selectors.operation_page` has fetched."""
-    title, text = _title_and_text(person, operation, turn)
+    title, text = _title_and_text(person, operation, turn, waiting)
     if waiting and operation.status == Status.APPROVED and not _may_be_paid_already(operation):
         is_lost = has_approval_lost_validity(operation)
         title = gettext("Approval no longer valid") if is_lost else waiting_title(waiting)
@@ -451,10 +451,12 @@ def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
     return turn.blocked_by if turn else None
 
 
-def _title_and_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
+def _title_and_text(
+    person: User, operation: Operation, turn: QueuePosition | None, waiting: Waiting | None
+) -> tuple[str, str]:
     status = Status(operation.status)
     if status == Status.PENDING:
-        return _pending_text(person, operation)
+        return _pending_text(person, operation, waiting)
     if status == Status.APPROVED and not is_applied_locally(operation):
         return _approved_text(person, operation, turn)
     title, text = _closed_or_sent_texts(operation)
@@ -486,7 +488,7 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
     return (KINDS[operation.kind].success_texts if operation.kind in KINDS else None) or _TEXTS[status]
 
 
-def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
+def _pending_text(person: User, operation: Operation, waiting: Waiting | None) -> tuple[str, str]:
     if person.pk == operation.preparer_id:
         text = gettext("You prepared this operation, so another person must approve it.")
         return gettext("Waiting for another person"), text
@@ -500,7 +502,9 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
     if restricted := policy.restriction(person, approval_permission_for(operation.kind)):
         return gettext("You cannot approve yet"), str(restricted)
     if policy.may_decide(person, operation):
-        return gettext("Approve or reject"), ""
+        if waiting is not None and waiting.may_approve(person):
+            return gettext("Approve or reject"), ""
+        return gettext("Waiting for approval by others"), gettext("You can reject it, but not approve it.")
     return gettext("Waiting for approval"), ""
 
 
@@ -523,6 +527,8 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
 def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
     if _may_be_paid_already(operation):
         return gettext("Not sent: possibly paid already"), ""
+    if held := _unconfirmed_holder_text(operation):
+        return gettext("Not sent: account not confirmed"), held
     if policy.may_release(person, operation):
         return gettext("Ready to send"), gettext(
             "Fully approved. It is sent only when someone chooses “Send”."
@@ -531,6 +537,18 @@ def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
     if restricted and person.pk != operation.preparer_id:
         return gettext("You cannot send yet"), str(restricted)
     return gettext("Approved, not sent"), str(_OTHER_PERSON_SENDS)
+
+
+def _unconfirmed_holder_text(operation: Operation) -> str:
+    """What the bank says of the account, if that stops the payment until a person confirms the account; else empty."""
+    changes = [one for one in operation.holder_changes.all() if one.confirmed_at is None]
+    if not changes:
+        return ""
+    if changes[-1].name:
+        found = gettext("The bank gives another account holder than the one that was approved.")
+    else:
+        found = gettext("The bank does not find this account.")
+    return f"{found} {gettext('It is not sent until a person who may send it confirms the account.')}"
 
 
 def _invalid_text(operation: Operation) -> str:

@@ -49,6 +49,9 @@ def test_who_is_not_in_the_open_level_can_reject_and_not_approve(
     assert "Comment optional Approve" in buttons[approver]
     assert "Comment optional Approve" not in buttons[second_approver]
     assert "Reject…" in buttons[second_approver]
+    assert "Approve or reject" in buttons[approver]
+    assert "Approve or reject" not in buttons[second_approver]
+    assert "You can reject it, but not approve it." in buttons[second_approver]
 
 
 def test_nobody_left_is_said_at_once(operation: Operation, approver: User, administrator: User) -> None:
