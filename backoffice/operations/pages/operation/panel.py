@@ -501,11 +501,11 @@ def _pending_text(person: User, operation: Operation, waiting: Waiting | None) -
         )
     if restricted := policy.restriction(person, approval_permission_for(operation.kind)):
         return gettext("You cannot approve yet"), str(restricted)
-    if policy.may_decide(person, operation):
-        if waiting is not None and waiting.may_approve(person):
-            return gettext("Approve or reject"), ""
-        return gettext("Waiting for approval by others"), gettext("You can reject it, but not approve it.")
-    return gettext("Waiting for approval"), ""
+    decides = policy.may_decide(person, operation)
+    if decides and waiting is not None and waiting.may_approve(person):
+        return gettext("Approve or reject"), ""
+    text = gettext("You can reject it, but not approve it.") if decides else ""
+    return gettext("Waiting for approval"), text
 
 
 def _approved_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
