@@ -33,7 +33,7 @@ from backoffice.operations.pages.operation.status import (
     last_attempt,
     may_have_been_sent,
 )
-from backoffice.operations.pages.operation.waiting import Waiting, waiting_text, waiting_title
+from backoffice.operations.pages.operation.waiting import Waiting, holder_text, waiting_text, waiting_title
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
 from backoffice.operations.refusals import OperationAction, Refusal, sentence
 from backoffice.operations.selectors import first_payment_text
@@ -129,14 +129,6 @@ def _name_check_text(operation: Operation, payload: Any) -> str:
         "The bank was last asked for the name when this was prepared, {time}, and did not confirm it. It is not "
         "asked again."
     ).format(time=local_time(operation.prepared_at))
-
-
-def total_debit(operation: Operation) -> Decimal | None:
-    """What was debited: the amount and the fee; None if no balance is debited or the fee is not known."""
-    attempt = last_attempt(operation)
-    if operation.amount is None or attempt is None or attempt.balance is None or attempt.fee is None:
-        return None
-    return SUM_CONTEXT.add(operation.amount, attempt.fee)
 
 
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
@@ -527,7 +519,7 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
 def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
     if _may_be_paid_already(operation):
         return gettext("Not sent: possibly paid already"), ""
-    if held := _unconfirmed_holder_text(operation):
+    if held := holder_text(operation):
         return gettext("Not sent: account not confirmed"), held
     if policy.may_release(person, operation):
         return gettext("Ready to send"), gettext(
@@ -537,18 +529,6 @@ def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
     if restricted and person.pk != operation.preparer_id:
         return gettext("You cannot send yet"), str(restricted)
     return gettext("Approved, not sent"), str(_OTHER_PERSON_SENDS)
-
-
-def _unconfirmed_holder_text(operation: Operation) -> str:
-    """What the bank says of the account, if that stops the payment until a person confirms the account; else empty."""
-    changes = [one for one in operation.holder_changes.all() if one.confirmed_at is None]
-    if not changes:
-        return ""
-    if changes[-1].name:
-        found = gettext("The bank gives another account holder than the one that was approved.")
-    else:
-        found = gettext("The bank does not find this account.")
-    return f"{found} {gettext('It is not sent until a person who may send it confirms the account.')}"
 
 
 def _invalid_text(operation: Operation) -> str:

@@ -33,8 +33,8 @@ def test_the_rule_the_levels_and_the_people_are_named(
     assert "Policy 1, rule 1: All operations need 1 of Directors after 1 of Treasury." in shown
     assert "1 of Treasury · 1 approval missing 1 of Directors · later" in shown
     assert "Can approve Amara Okafor" in shown
-    assert "Chidi Nwosu, Ngozi Eze: not in the current level" in shown
-    assert "Tunde Bello: prepared it" in shown
+    assert "Chidi Nwosu, Ngozi Eze · not in the current level" in shown
+    assert "Tunde Bello · prepared it" in shown
     factories.approve(operation, approver)
     shown = shown_to(second_approver, operation)
     assert "1 of Treasury · done (Amara Okafor) 1 of Directors · 1 approval missing" in shown
