@@ -18,10 +18,7 @@ class Action(models.TextChoices):
     REPORT_REQUESTED = "report.requested", pgettext_lazy("audit action", "started to export")
     REPORT_EXPORTED = "report.exported", pgettext_lazy("audit action", "exported")
     EXPORT_REQUESTED = "export.requested", pgettext_lazy("audit action", "started a background export of")
-    EXPORT_COMPLETED = (
-        "export.completed",
-        pgettext_lazy("audit action", "has a finished export of"),
-    )
+    EXPORT_COMPLETED = "export.completed", pgettext_lazy("audit action", "received the finished export")
     EXPORT_FAILED = "export.failed", pgettext_lazy("audit action", "had a failed export of")
     EXPORT_CANCELLED = "export.cancelled", pgettext_lazy("audit action", "cancelled the export of")
     EXPORT_DOWNLOADED = "export.downloaded", pgettext_lazy("audit action", "downloaded the export of")

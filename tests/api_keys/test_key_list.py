@@ -49,7 +49,7 @@ def test_the_page_does_not_call_the_provider_and_loads_the_list_by_htmx(
     page = text_of(as_administrator.get("/settings/api-keys/"))
     assert 'hx-get="/settings/api-keys/list/" hx-trigger="load"' in page
     assert "till" in page
-    assert "Key configured at installation" in page
+    assert "the key configured at installation" in page
 
 
 def test_the_list_is_read_from_the_provider(as_administrator: Client, sandbox: SandboxProcess) -> None:

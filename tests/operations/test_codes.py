@@ -1,6 +1,7 @@
 """What is stored is a code with parameters; the sentence is made when it is shown."""
 
 import re
+from decimal import Decimal
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -108,12 +109,25 @@ def test_every_check_result_is_rendered_as_a_sentence(result: CheckResult, reaso
         ),
         (DifferenceCode.DIRECTION_NOT_PROVIDED, {}, "direction not provided"),
         (DifferenceCode.STATUS, {"provider": ""}, "no status at the provider"),
+        (DifferenceCode.STATUS, {"provider": "reversed"}, "status at the provider: “reversed”"),
+        (DifferenceCode.STATUS, {"provider": "fulfilled"}, "status at the provider: completed (“fulfilled”)"),
     ],
 )
 def test_every_field_difference_has_a_label(
     code: DifferenceCode, parameters: dict[str, str | list[str]], words: str
 ) -> None:
     assert reason_codes.difference_sentence(difference(code, **parameters)) == words
+
+
+def test_evidence_shows_our_label_with_the_providers_own_word_beside_it() -> None:
+    transaction = {"type": "sent", "status": "fulfilled", "currency": "USDT", "amount": "5"}
+    assert dict(reason_codes.shown(transaction)) == {
+        "type": "Crypto sent (“sent”)",
+        "amount": "USDT 5.000000",
+        "status": "Completed (“fulfilled”)",
+    }
+    listed = reason_codes.listed_transaction("T-1", None, "NGN", Decimal(5), "reversed")
+    assert dict(reason_codes.shown({"in_list": listed})) == {"provider's list": "T-1: NGN 5.00, “reversed”"}
 
 
 @pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.core.encryption import SealState
+from backoffice.core.web.formatting import format_day
 from backoffice.operations import errors, seals
 from backoffice.operations.approval.progress import approval_progress, lacks_approvals
 from backoffice.operations.approval.waiting import deciders, operations_waiting_for
@@ -414,6 +415,8 @@ def test_an_administrator_approves_a_delegation(
     with pytest.raises(errors.PermissionMissingError):
         factories.approve(operation, approver)
     assert factories.approve(operation, administrator).status == Status.SUCCEEDED
+    assert operation.payload["first_day"] not in operation.sentence
+    assert format_day(date.fromisoformat(operation.payload["first_day"])) in operation.sentence
     found = Delegation.objects.get()
     assert (found.person, found.stand_in, found.operation) == (away, approver, operation.pk)
     assert found.starts_at.isoformat().endswith("T23:00:00+00:00")  # midnight in Lagos

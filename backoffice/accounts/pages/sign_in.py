@@ -111,7 +111,9 @@ class NewPasswordForm(forms.Form):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.user = user
-        self.fields["new_password"].help_text = " ".join(password_validators_help_texts())
+        # The rules between these two are part of what “easily guessed” means.
+        length, *_included, guessable = password_validators_help_texts()
+        self.fields["new_password"].help_text = f"{length} {guessable}"
 
     def clean_new_password(self) -> str:
         new = str(self.cleaned_data["new_password"])

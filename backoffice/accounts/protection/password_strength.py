@@ -40,5 +40,6 @@ class GuessablePasswordValidator:
 
     def get_help_text(self) -> str:
         return gettext(
-            "Your password must not be easily guessed: no repetitions, sequences or well-known phrases."
+            "It must not be easily guessed: no common password, repetition, sequence or well-known phrase, and nothing "
+            "like your name or email address."
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
@@ -15,6 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.rights import Restriction, restrictions_of
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.formatting import local_day
 from backoffice.core.web.pagination import keyset_page
 from backoffice.governance.team import find_members, groups_with_size, team_members
 
@@ -86,10 +88,14 @@ def role_labels(person: User) -> list[str]:
 
 
 def shown_rights(rows: Iterable[AccessRow]) -> list[AccessRow]:
-    """The same with each role as the reader calls it."""
+    """The same with each role as the reader calls it, and the day of each right in the reader's time zone."""
     labels = {role.value: str(role.label) for role in Role}
     return [
-        replace(row, right=labels.get(row.right, row.right)) if row.kind == RightKind.ROLE else row
+        replace(
+            row,
+            right=labels.get(row.right, row.right) if row.kind == RightKind.ROLE else row.right,
+            since=local_day(datetime.fromisoformat(row.since)),
+        )
         for row in rows
     ]
 

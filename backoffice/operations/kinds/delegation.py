@@ -15,6 +15,7 @@ from backoffice.accounts.groups import groups_of, people_in
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core import clock
+from backoffice.core.web.formatting import format_day
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE
@@ -175,8 +176,8 @@ class DelegationKind(LocalKind[DelegationPayload]):
         return gettext("Let {stand_in} approve for {person} from {first} to {last}").format(
             stand_in=payload.stand_in_name,
             person=payload.person_name,
-            first=payload.first_day.isoformat(),
-            last=payload.last_day.isoformat(),
+            first=format_day(payload.first_day),
+            last=format_day(payload.last_day),
         )
 
     def recipient(self, payload: DelegationPayload) -> Recipient:
@@ -187,8 +188,8 @@ class DelegationKind(LocalKind[DelegationPayload]):
             (gettext("On leave"), payload.person_name),
             (gettext("Stand-in"), payload.stand_in_name),
             (gettext("Shared group"), payload.group_name),
-            (gettext("First day"), payload.first_day.isoformat()),
-            (gettext("Last day"), payload.last_day.isoformat()),
+            (gettext("First day"), format_day(payload.first_day)),
+            (gettext("Last day"), format_day(payload.last_day)),
             (gettext("Time zone"), payload.time_zone),
             (gettext("Reason"), payload.reason),
         ]

@@ -16,10 +16,11 @@ from backoffice.core.web.formatting import (
     exact_zoned_time,
     format_amount,
     labelled,
+    quoted,
     with_error_sentence,
     zoned_time,
 )
-from backoffice.ledger.models import STATUS_LABELS
+from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
 from backoffice.operations.refusals import sentence
 from backoffice.operations.states import Outcome, Status
 from backoffice.policies.document import Rule
@@ -212,6 +213,19 @@ def _no_longer_listed(found: Difference) -> str:
     return gettext("no longer in the provider's list since {time}").format(time=since)
 
 
+def _with_word(labels: Mapping[str, Any], word: str, *, in_sentence: bool = False) -> str:
+    """A type or status as the screens call it, with the provider's own word in quotation marks beside it.
+
+    The word alone, in quotation marks, if the screens have none for it.
+    """
+    label = str(labels.get(word, ""))
+    if in_sentence:
+        label = label.lower()
+    if label.lower() == word.lower():
+        return label
+    return f"{label} ({quoted(word)})" if label else quoted(word)
+
+
 def _more_or_less(found: Difference, more: str, less: str) -> str:
     by = SUM_CONTEXT.subtract(Decimal(found["provider"]), Decimal(found["local"]))
     return (more if by > 0 else less).format(amount=format_amount(abs(by), found["currency"]))
@@ -243,7 +257,7 @@ def _outcome(found: Difference) -> str:
     if not found["provider"]:
         return gettext("no status at the provider, recorded as {local}").format(local=local)
     return gettext("{provider} at the provider, recorded as {local}").format(
-        provider=found["provider"], local=local
+        provider=_with_word(STATUS_LABELS, found["provider"], in_sentence=True), local=local
     )
 
 
@@ -255,7 +269,8 @@ def _may_be_unknown_operation(found: Difference) -> str:
 def _status(found: Difference) -> str:
     if not found["provider"]:
         return gettext("no status at the provider")
-    return gettext("status at the provider: {status}").format(status=found["provider"])
+    status = _with_word(STATUS_LABELS, found["provider"], in_sentence=True)
+    return gettext("status at the provider: {status}").format(status=status)
 
 
 _DIFFERENCE_WORDS: dict[str, Callable[[Difference], str]] = {
@@ -407,7 +422,8 @@ def _recorded_outcome(recorded: dict[str, Any]) -> str:
 def _listed(listed: dict[str, Any] | None) -> str:
     if listed is None:
         return gettext("not listed, although the list was read far enough back")
-    values = {"transaction": listed["transaction"], "amount": _amount(listed), "status": listed["status"]}
+    status = _with_word(STATUS_LABELS, listed["status"], in_sentence=True)
+    values = {"transaction": listed["transaction"], "amount": _amount(listed), "status": status}
     if listed["created_at"]:
         time = exact_zoned_time(datetime.fromisoformat(listed["created_at"]))
         return gettext("{transaction} of {time}: {amount}, {status}").format(**values, time=time)
@@ -433,6 +449,8 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
     "responses": responses_sentence,
     "transactions": ", ".join,
     "occurred_at": lambda at: exact_zoned_time(datetime.fromisoformat(at)),
+    "type": lambda word: _with_word(TYPE_LABELS, word) if word else "",
+    "status": lambda word: _with_word(STATUS_LABELS, word) if word else "",
     "lost": lambda lost: "; ".join(map(_lost_attempt, lost)),
 }
 

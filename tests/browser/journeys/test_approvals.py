@@ -56,6 +56,27 @@ def test_on_a_telephone_the_decision_and_its_buttons_are_on_one_screen(
     expect(panel.get_by_text("Reject…")).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_on_a_telephone_a_decision_of_several_levels_is_on_one_screen(people: People, language: str) -> None:
+    """With the levels and the field for the one-time code, the buttons are still seen without scrolling."""
+    page = people.page_of(APPROVER)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_extra_http_headers({"Accept-Language": language})
+    page.goto("/operations/?tab=waiting")
+    page.get_by_role("row").filter(has_text="12,500,000.00").locator("a.row").click()
+    panel = steps.decision(page)
+    expect(panel.locator("li")).to_have_count(2)
+    expect(panel.locator("form .actions button")).to_have_count(2)
+    whole = ["dl .amount", "li >> nth=0", "li >> nth=1", ".digest", "input[name=otp]"]
+    for shown in [
+        *whole,
+        "form .actions button >> nth=0",
+        "form .actions button >> nth=1",
+        ".danger > summary",
+    ]:
+        expect(panel.locator(shown)).to_be_in_viewport(ratio=1)
+
+
 def test_a_receipt_prints_without_what_can_be_clicked(people: People) -> None:
     page, payment = people.page_of(APPROVER), steps.new_payment()
     page.goto(steps.prepared(people, PREPARER, payment))

@@ -134,7 +134,7 @@ def test_a_team_begins_on_pages_alone_and_makes_its_first_payment(people: People
 
     path = steps.path_of(preparer.page)
     director.page.goto(path)
-    expect(steps.decision(director.page)).to_contain_text("1 of Treasury: 1 approval missing")
+    expect(steps.decision(director.page)).to_contain_text("1 of Treasury · 1 approval missing")
     expect(steps.button(director.page, "Approve")).to_have_count(0)
     treasurer.approve("Approve")
     director.page.goto(path)

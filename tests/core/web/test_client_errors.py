@@ -168,7 +168,7 @@ def test_a_failed_read_names_the_member_in_the_readers_language(
         pytest.raises(ReadFailedError) as failed,
     ):
         read(client)
-    expected = f"Le prestataire a répondu avec le statut HTTP 200, mais la réponse est illisible ({french})."
+    expected = f"Le prestataire a répondu par le code HTTP 200, mais la réponse est illisible ({french})."
     with translation.override("fr"):
         assert (
             error_sentence(failed.value)

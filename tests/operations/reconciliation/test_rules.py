@@ -252,7 +252,7 @@ def test_a_non_final_status_is_a_mismatch_after_the_next_list_read(preparer: Use
     read_until(attempt.closed_at + timedelta(hours=1))
     reconcile()
     assert list(results().values()) == [ReconciliationResult.MISMATCHED]
-    assert difference() == "reversed at the provider, recorded as succeeded"
+    assert difference() == "“reversed” at the provider, recorded as succeeded"
 
 
 def test_a_late_settled_operation_is_missing_only_after_a_full_pass(preparer: User) -> None:

@@ -60,7 +60,6 @@ from backoffice.operations.pages.operation.panel import (
     nothing_sent_text,
     panel_for,
     reason_not_sent,
-    total_debit,
     without_decisions,
 )
 from backoffice.operations.pages.operation.status import (
@@ -70,6 +69,7 @@ from backoffice.operations.pages.operation.status import (
     page_state,
     poll_seconds,
     steps,
+    total_debit,
 )
 from backoffice.operations.pages.operation.waiting import Waiting, waiting_of, with_escalation
 from backoffice.operations.pages.payments import can_read_payments, created_payment

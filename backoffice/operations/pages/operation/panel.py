@@ -33,7 +33,7 @@ from backoffice.operations.pages.operation.status import (
     last_attempt,
     may_have_been_sent,
 )
-from backoffice.operations.pages.operation.waiting import Waiting, waiting_text, waiting_title
+from backoffice.operations.pages.operation.waiting import Waiting, holder_text, waiting_text, waiting_title
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
 from backoffice.operations.refusals import OperationAction, Refusal, sentence
 from backoffice.operations.selectors import first_payment_text
@@ -131,14 +131,6 @@ def _name_check_text(operation: Operation, payload: Any) -> str:
     ).format(time=local_time(operation.prepared_at))
 
 
-def total_debit(operation: Operation) -> Decimal | None:
-    """What was debited: the amount and the fee; None if no balance is debited or the fee is not known."""
-    attempt = last_attempt(operation)
-    if operation.amount is None or attempt is None or attempt.balance is None or attempt.fee is None:
-        return None
-    return SUM_CONTEXT.add(operation.amount, attempt.fee)
-
-
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
 _RESOLVED = (_("Succeeded"), _("Two people resolved the outcome as executed."))
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
@@ -205,7 +197,7 @@ def panel_for(
     person: User, operation: Operation, turn: QueuePosition | None, waiting: Waiting | None
 ) -> DecisionPanel:
     """What this user sees beside the facts. Uses only what `selectors.operation_page` has fetched."""
-    title, text = _title_and_text(person, operation, turn)
+    title, text = _title_and_text(person, operation, turn, waiting)
     if waiting and operation.status == Status.APPROVED and not _may_be_paid_already(operation):
         is_lost = has_approval_lost_validity(operation)
         title = gettext("Approval no longer valid") if is_lost else waiting_title(waiting)
@@ -451,10 +443,12 @@ def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
     return turn.blocked_by if turn else None
 
 
-def _title_and_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
+def _title_and_text(
+    person: User, operation: Operation, turn: QueuePosition | None, waiting: Waiting | None
+) -> tuple[str, str]:
     status = Status(operation.status)
     if status == Status.PENDING:
-        return _pending_text(person, operation)
+        return _pending_text(person, operation, waiting)
     if status == Status.APPROVED and not is_applied_locally(operation):
         return _approved_text(person, operation, turn)
     title, text = _closed_or_sent_texts(operation)
@@ -486,7 +480,7 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
     return (KINDS[operation.kind].success_texts if operation.kind in KINDS else None) or _TEXTS[status]
 
 
-def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
+def _pending_text(person: User, operation: Operation, waiting: Waiting | None) -> tuple[str, str]:
     if person.pk == operation.preparer_id:
         text = gettext("You prepared this operation, so another person must approve it.")
         return gettext("Waiting for another person"), text
@@ -499,9 +493,11 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
         )
     if restricted := policy.restriction(person, approval_permission_for(operation.kind)):
         return gettext("You cannot approve yet"), str(restricted)
-    if policy.may_decide(person, operation):
+    decides = policy.may_decide(person, operation)
+    if decides and waiting is not None and waiting.may_approve(person):
         return gettext("Approve or reject"), ""
-    return gettext("Waiting for approval"), ""
+    text = gettext("You can reject it, but not approve it.") if decides else ""
+    return gettext("Waiting for approval"), text
 
 
 def _approved_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
@@ -523,6 +519,8 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
 def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
     if _may_be_paid_already(operation):
         return gettext("Not sent: possibly paid already"), ""
+    if held := holder_text(operation):
+        return gettext("Not sent: account not confirmed"), held
     if policy.may_release(person, operation):
         return gettext("Ready to send"), gettext(
             "Fully approved. It is sent only when someone chooses “Send”."

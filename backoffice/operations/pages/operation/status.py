@@ -1,6 +1,7 @@
 """The status of an operation on its page: its steps, and the fingerprint by which an open page detects a change."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 from hashlib import sha256
 
 from django.utils import timezone
@@ -8,6 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import local_time
 from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.kinds.base import LocalKind
@@ -197,3 +199,11 @@ def _confirmed_note(operation: Operation) -> str:
         Status.FAILED: gettext("failed, {time}").format(time=closed),
         Status.SUCCEEDED: closed,
     }.get(Status(operation.status), gettext("by the provider"))
+
+
+def total_debit(operation: Operation) -> Decimal | None:
+    """What was debited: the amount and the fee; None if no balance is debited or the fee is not known."""
+    attempt = last_attempt(operation)
+    if operation.amount is None or attempt is None or attempt.balance is None or attempt.fee is None:
+        return None
+    return SUM_CONTEXT.add(operation.amount, attempt.fee)

@@ -202,3 +202,15 @@ def waiting_text(waiting: Waiting) -> str:
     else:
         text = gettext("Another person can approve instead. Still required: {level}.")
     return text.format(level=waiting.open_level)
+
+
+def holder_text(operation: Operation) -> str:
+    """What the bank says of the account, if that stops the payment until a person confirms the account; else empty."""
+    changes = [one for one in operation.holder_changes.all() if one.confirmed_at is None]
+    if not changes:
+        return ""
+    if changes[-1].name:
+        found = gettext("The bank gives another account holder than the one that was approved.")
+    else:
+        found = gettext("The bank does not find this account.")
+    return f"{found} {gettext('It is not sent until a person who may send it confirms the account.')}"

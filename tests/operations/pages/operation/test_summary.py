@@ -82,12 +82,12 @@ def test_who_may_still_approve_is_named_and_who_may_not_is_left_out(
     shown = panel_of(as_approver, operation)
     rule = "Amounts above NGN 10,000,000.00 require two approvers who are not the preparer."
     assert f"Approvals 0 of 2 given · {rule} Can approve Amara Okafor, Bisi Ojo, Chidi Nwosu Expiry" in shown
-    assert "Tunde Bello: prepared it" in shown
-    assert "Uche Obi: deactivated" in shown
+    assert "Tunde Bello · prepared it" in shown
+    assert "Uche Obi · deactivated" in shown
     factories.approve(operation, third)
     shown = panel_of(as_approver, operation)
     assert f"Approvals 1 of 2 given (Bisi Ojo) · {rule} Can approve Amara Okafor, Chidi Nwosu Expiry" in shown
-    assert "Bisi Ojo: approved already" in shown
+    assert "Bisi Ojo · approved already" in shown
 
 
 def test_too_few_approvers_are_reported_with_the_next_step(

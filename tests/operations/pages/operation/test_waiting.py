@@ -31,13 +31,13 @@ def test_the_rule_the_levels_and_the_people_are_named(
 ) -> None:
     shown = shown_to(approver, operation)
     assert "Policy 1, rule 1: All operations need 1 of Directors after 1 of Treasury." in shown
-    assert "1 of Treasury: 1 approval missing 1 of Directors: later" in shown
+    assert "1 of Treasury · 1 approval missing 1 of Directors · later" in shown
     assert "Can approve Amara Okafor" in shown
-    assert "Chidi Nwosu, Ngozi Eze: not in the current level" in shown
-    assert "Tunde Bello: prepared it" in shown
+    assert "Chidi Nwosu, Ngozi Eze · not in the current level" in shown
+    assert "Tunde Bello · prepared it" in shown
     factories.approve(operation, approver)
     shown = shown_to(second_approver, operation)
-    assert "1 of Treasury: done (Amara Okafor) 1 of Directors: 1 approval missing" in shown
+    assert "1 of Treasury · done (Amara Okafor) 1 of Directors · 1 approval missing" in shown
     assert "Can approve Chidi Nwosu" in shown
 
 
@@ -49,6 +49,9 @@ def test_who_is_not_in_the_open_level_can_reject_and_not_approve(
     assert "Comment optional Approve" in buttons[approver]
     assert "Comment optional Approve" not in buttons[second_approver]
     assert "Reject…" in buttons[second_approver]
+    assert "Approve or reject" in buttons[approver]
+    assert "Approve or reject" not in buttons[second_approver]
+    assert "You can reject it, but not approve it." in buttons[second_approver]
 
 
 def test_nobody_left_is_said_at_once(operation: Operation, approver: User, administrator: User) -> None:
