@@ -14,6 +14,7 @@ SEED = int(os.environ.get("SIMULATION_SEED", "1"))
 IN_ONE_RUN = 50
 """Histories per test, each test with a seed of its own, so that two processes can share the tests."""
 
+CLOSED_SHARE = 0.99  # of the ambiguous attempts with one matching record, at least
 STEPS = 20
 RUNS = -(-HISTORIES // IN_ONE_RUN)
 AFRESH = "afresh"
