@@ -23,13 +23,16 @@ def deactivate_person(user_id: int, *, actor: User, second_factor_at: datetime |
     """Prevent the person from signing in, and end all sessions.
 
     Raises PermissionMissingError, AccountRestrictedError, SecondFactorStaleError, and OperationError for one's own
-    account, if fewer than two active administrators would be left, or if no change of staff or policy could be approved
-    any more under the policy in effect. People who only handle money can always be deactivated.
+    account, for one that is deactivated already, if fewer than two active administrators would be left, or if no change
+    of staff or policy could be approved any more under the policy in effect. People who only handle money can always be
+    deactivated.
     """
     lock_staff(user_id)
     _check_may_act(actor, second_factor_at)
     if user_id == actor.pk:
         raise OperationError(Refusal.OWN_DEACTIVATION)
+    if not User.objects.get(pk=user_id).is_active:
+        raise OperationError(Refusal.ALREADY_DEACTIVATED)
     before = Staffing.now()
     after = before.without_person(user_id)
     check_administrators(before, after)

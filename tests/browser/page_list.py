@@ -457,6 +457,8 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "team person", first_listed("/settings/team/", r"/settings/team/\d+/")),
     ListedPage(ADMINISTRATOR, "team invitation", at("/operations/prepare/staff_change/?change=invite")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
+    ListedPage(ADMINISTRATOR, "notifications", at("/account/notifications/")),
+    ListedPage(ADMINISTRATOR, "undelivered notifications", at("/settings/system/notifications/")),
     ListedPage(ADMINISTRATOR, "waiting invitation", waiting("staff_change")),
     ListedPage(ADMINISTRATOR, "waiting version of the policies", waiting("approval_policy")),
     ListedPage(ADMINISTRATOR, "old and new version of the policies", proposed_version),

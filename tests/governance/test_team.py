@@ -167,6 +167,14 @@ def test_nobody_deactivates_themselves(administrator: User, second_administrator
     assert refused.value.refusal["code"] == Refusal.OWN_DEACTIVATION
 
 
+def test_nobody_is_deactivated_twice(administrator: User, second_administrator: User, approver: User) -> None:
+    deactivated(approver, administrator)
+    with pytest.raises(errors.OperationError) as refused:
+        deactivated(approver, second_administrator)
+    assert refused.value.refusal["code"] == Refusal.ALREADY_DEACTIVATED
+    assert Entry.objects.filter(action=Action.STAFF_DEACTIVATED).count() == 1
+
+
 def test_two_active_administrators_remain(administrator: User, second_administrator: User) -> None:
     with pytest.raises(errors.OperationError) as refused:
         deactivated(second_administrator, administrator)

@@ -134,7 +134,10 @@ def test_the_way_of_a_file_through_its_pages(
     assert "The file is being read." in client.get(f"{page['Location']}live/").content.decode()
     while checking.check_due():  # a chunk each time, so that no file holds up the sweeper
         pass
-    assert "1 row has errors" in client.get(page["Location"]).content.decode()
+    checked = client.get(page["Location"]).content.decode()
+    assert "1 row has errors" in checked
+    # Beside the row's number, too: the cell itself may be outside the screen.
+    assert '<small class="error">Amount</small></td>' in checked
     assert "'=1" in client.get(f"{page['Location']}errors/").content.decode()
     assert sign_in(Client(), approver).get(page["Location"]).status_code == 403
 
