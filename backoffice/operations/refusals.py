@@ -158,7 +158,10 @@ class Refusal(TextChoices):
         _("Two administrators must be active first. Nothing was sent or changed."),
     )
     OWN_DEACTIVATION = "own_deactivation", _("You cannot deactivate your own account. Nothing was changed.")
-    ALREADY_DEACTIVATED = "already_deactivated", _("This account is deactivated already. Nothing was changed.")
+    ALREADY_DEACTIVATED = (
+        "already_deactivated",
+        _("This account is deactivated already. Nothing was changed."),
+    )
     APPROVER_RESTRICTED = (
         "approver_restricted",
         _(

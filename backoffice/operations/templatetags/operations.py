@@ -3,7 +3,6 @@
 from django import template
 from django.conf import settings
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
@@ -149,16 +148,14 @@ def in_groups(text: str) -> list[str]:
 
 
 @register.filter
-def entry_text(entry: Entry) -> SafeString:
+def entry_text(entry: Entry) -> str:
     """The comment, the reason, the provider's response or the refusal that an entry carries. What somebody typed is
     a quotation; a sentence of ours is none.
     """
     name = next((name for name in _TEXT_KEYS if entry.detail.get(name)), None)
     if name is None:
-        return SafeString()
+        return ""
     sentence = AUDIT_SENTENCES.get(name)
-    return (
-        format_html("{}", sentence(entry.detail[name]))
-        if sentence
-        else format_html("<q>{}</q>", entry.detail[name])
-    )
+    if sentence is None:
+        return format_html("<q>{}</q>", entry.detail[name])
+    return format_html("{}", sentence(entry.detail[name]))

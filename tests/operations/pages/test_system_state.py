@@ -157,7 +157,7 @@ def test_the_page_says_how_long_rows_are_kept(shown: Callable[[], str], settings
     page = " ".join(shown().split())
     assert "Webhook deliveries</th>" in page
     assert 'webhooks_delivery</td> <td class="num">123 days</td>' in page
-    assert 'reports_exportjob</td> <td class="num">Kept for ever</td>' in page
+    assert 'reports_exportjob</td> <td class="num">For ever</td>' in page
 
 
 def test_a_process_reports_its_state_and_that_of_the_installation(
