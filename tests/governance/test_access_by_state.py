@@ -153,7 +153,7 @@ ACTED_ON_BY = {
     #                            prep. approver stand-in colleague aud. admin. second outsider
     "deactivate, active":       "403   403      302      403       403  302    302    403",
     "deactivate, administrator": "403  403      302      403       403  422    302    403",
-    "deactivate, deactivated":  "403   403      302      403       403  302    302    403",
+    "deactivate, deactivated":  "403   403      422      403       403  422    422    403",
     "end_sessions, active":     "403   403      302      403       403  302    302    403",
     "end_sessions, administrator": "403 403     302      403       403  302    302    403",
     "end_sessions, deactivated": "403  403      302      403       403  302    302    403",
@@ -161,7 +161,7 @@ ACTED_ON_BY = {
 
 
 def test_who_acts_on_a_person(cast: Cast) -> None:
-    """Any administrator; only nobody deactivates the own account."""
+    """Any administrator, but nobody their own account, and none that is deactivated already."""
     gone = factories.person("Gone Person", Role.AUDITOR)
     User.objects.filter(pk=gone.pk).update(is_active=False)
     people = {"active": cast["colleague"], "administrator": cast["administrator"], "deactivated": gone}

@@ -50,7 +50,7 @@ def test_payouts_from_a_workbook(people: People, stack: Stack) -> None:
     upload(preparer, workbook(amount="much", network="TRON"))
     expect(preparer.get_by_role("status")).to_contain_text("1 row has errors")
     wrong = preparer.get_by_role("row").filter(has_text="much")
-    expect(wrong.locator(".error")).to_have_count(2)
+    expect(wrong.locator(".error[lang]")).to_have_count(2)
 
     upload(preparer, workbook())
     expect(preparer.get_by_role("status")).to_contain_text("All rows are valid")
