@@ -41,7 +41,7 @@ ROLES = {
 
 @pytest.fixture
 def cast(db: None) -> Cast:
-    """The colleague, and nobody else, is in Treasury with the approver and the stand-in."""
+    """People of every role. Where a test needs a group, it has the approver, the stand-in and the colleague."""
     return {
         name: factories.person(name.title(), *roles, email=f"{name}@example.com")
         for name, roles in ROLES.items()
@@ -161,7 +161,7 @@ ACTED_ON_BY = {
 
 
 def test_who_acts_on_a_person(cast: Cast) -> None:
-    """Any administrator, but nobody their own account, and none that is deactivated already."""
+    """Any administrator can, but not on their own account, and an account is not deactivated twice."""
     gone = factories.person("Gone Person", Role.AUDITOR)
     User.objects.filter(pk=gone.pk).update(is_active=False)
     people = {"active": cast["colleague"], "administrator": cast["administrator"], "deactivated": gone}

@@ -14,10 +14,11 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import GroupMembership, StaffGroup, User
 from backoffice.accounts.roles import Role
-from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
+from backoffice.recipients.models import RecipientVersion
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.policies.versions import group, of_group, put_in_effect
+from tests.recipients import registered
 
 pytestmark = pytest.mark.django_db
 
@@ -60,34 +61,6 @@ def rules(treasury: StaffGroup) -> list[dict[str, Any]]:
     ]
 
 
-def recipients(preparer: User, approver: User) -> None:
-    now = timezone.now()
-    RecipientVersion.objects.bulk_create(
-        (
-            RecipientVersion(
-                number=1,
-                state=RecipientState.APPROVED,
-                type=RecipientType.BANK,
-                key=f"bank:044:{number:010}",
-                name=f"HOLDER {number:05}",
-                alias=f"Supplier {number:05}",
-                bank_code="044",
-                bank="Access Bank",
-                account=f"{number:010}",
-                operation=uuid.uuid4(),
-                proposed_by=preparer,
-                approved_by=approver,
-                since=now,
-                details_since=now,
-                sort_key=f"supplier {number:05}",
-                search_text=f"holder {number:05}\nsupplier {number:05}\n{number:010}",
-            )
-            for number in range(RECIPIENTS)
-        ),
-        batch_size=5_000,
-    )
-
-
 def test_pages_keep_their_budgets(
     preparer: User,
     approver: User,
@@ -98,7 +71,7 @@ def test_pages_keep_their_budgets(
         pytest.skip("A deployment of this size has PostgreSQL")
     put_in_effect(*rules(people()))
     with lifted(connection):  # they would look for an earlier version of each recipient
-        recipients(preparer, approver)
+        registered.many(preparer, approver, RECIPIENTS)
     operation = factories.prepared_to_another_account(preparer)
     person = User.objects.get(email="person6@example.com")
     recipient = RecipientVersion.objects.get(alias="Supplier 40000")
@@ -114,7 +87,7 @@ def test_pages_keep_their_budgets(
         f"/settings/policies/try/?kind=withdrawal&amount=500&currency=NGN&preparer={preparer.pk}": as_preparer,
         "/settings/recipients/": as_preparer,
         "/settings/recipients/?q=holder+4": as_preparer,
-        "/settings/recipients/?q=nobody": as_preparer,
+        "/settings/recipients/?q=unknown": as_preparer,
         recipient.get_absolute_url(): as_preparer,
         operation.get_absolute_url(): as_preparer,
     }

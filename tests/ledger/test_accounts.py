@@ -144,7 +144,7 @@ def test_the_sweeper_keeps_the_last_list_while_the_provider_is_away(banks_enable
 
 def test_the_sweeper_waits_longer_for_a_list_than_a_page_does(banks_enabled: Settings) -> None:
     def slow(peer: Peer) -> bool:
-        time.sleep(2 * PAGE_OPENING_TIMEOUT)
+        time.sleep(2 * PAGE_OPENING_TIMEOUT)  # the provider's own delay, not a wait for something to happen
         return LISTED(peer)
 
     with Stub(slow) as provider:

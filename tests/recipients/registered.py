@@ -124,4 +124,4 @@ def many(preparer: User, approver: User, how_many: int) -> None:
     ]
     for version in versions:
         version.make_seal()
-    RecipientVersion.objects.bulk_create(versions)
+    RecipientVersion.objects.bulk_create(versions, batch_size=5_000)

@@ -149,8 +149,9 @@ def in_groups(text: str) -> list[str]:
 
 @register.filter
 def entry_text(entry: Entry) -> str:
-    """The comment, the reason, the provider's response or the refusal that an entry carries. What somebody typed is
-    a quotation; a sentence of ours is none.
+    """The comment, the reason, the provider's response or the refusal in an entry, as HTML.
+
+    Text that a person typed is marked as a quotation; a sentence made from a code is not.
     """
     name = next((name for name in _TEXT_KEYS if entry.detail.get(name)), None)
     if name is None:

@@ -60,8 +60,8 @@ ACTIONS: dict[str, Action] = {
 }
 
 # Of two levels, the first is of Treasury and the second of Directors. All but the last three may approve by role. The
-# preparer and the auditor are in both groups, too; "on leave" and "new" are directors: another stands in for the one,
-# and the other got the right within the last 24 hours.
+# preparer and the auditor are in both groups, too; "on leave" and "new" are directors: the first has a stand-in,
+# and the second got the right within the last 24 hours.
 PEOPLE = (
     "preparer",
     "treasurer",
