@@ -103,6 +103,47 @@ def test_the_sweeper_survives_database_errors(error: type[Exception]) -> None:
     assert Heartbeat.objects.filter(job="tried").count() == 1
 
 
+class ThreeRounds(threading.Event):
+    """Waits for nothing, and notes for how long it was asked to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.pauses.append(timeout)
+        return len(self.pauses) == 4
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("name", "done", "pauses"),
+    [
+        ("send_due", 0, [1, 1, 1, 1]),
+        ("prune_due", 0, [1, 5, 5, 5]),
+        ("deliver_email_due", 0, [1, 5, 5, 5]),
+        ("deliver_email_due", 50, [1, 1, 1, 1]),
+    ],
+)
+def test_jobs_nobody_waits_for_run_less_often_while_nothing_is_due(
+    name: str, done: int, pauses: list[float]
+) -> None:
+    stop = ThreeRounds()
+    sweep._repeat(name, lambda: done, stop, 1)
+    assert stop.pauses == pauses
+
+
+def test_what_people_wait_for_runs_every_round() -> None:
+    assert sweep.JOBS.keys() > sweep.UNHURRIED
+    assert not sweep.UNHURRIED & {
+        "send_due",
+        "release_due",
+        "check_due",
+        "expire_due",
+        "compare_with_journals",
+    }
+
+
 @pytest.mark.django_db(transaction=True)
 def test_quick_rounds_record_one_heartbeat() -> None:
     stop, rounds, written = threading.Event(), [], []

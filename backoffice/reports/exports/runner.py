@@ -186,7 +186,10 @@ def _run_first(which: Q) -> int:
 
 def _startable(which: Q) -> list[ExportJob]:
     """Exports that are waiting and whose data is synced, or whose runner holds its lease no more."""
-    active = ExportJob.objects.filter(which, state__in=ACTIVE_STATES).exclude(waiting_for_sync(clock.now()))
+    active = ExportJob.objects.filter(which, state__in=ACTIVE_STATES)
+    if not active.exists():  # as in most rounds of the sweeper
+        return []
+    active = active.exclude(waiting_for_sync(clock.now()))
     oldest = list(active.order_by("created_at", "pk")[: 2 * settings.EXPORTS_AT_ONCE + 1])
     held = held_leases(
         LEASE_NAMES

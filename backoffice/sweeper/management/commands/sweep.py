@@ -1,4 +1,4 @@
-"""The sweeper: run the work that is due in the database, every second, without a broker."""
+"""The sweeper: run the work that is due in the database, every second or every five, without a broker."""
 
 import logging
 import math
@@ -54,6 +54,22 @@ JOBS = {
     **notifications.JOBS,
     "prune_due": prune_due,
 }
+# Nobody waits for these for a second: while they find nothing they run less often, since each round takes a query.
+UNHURRIED = {
+    "delete_expired_exports",
+    "escalate_due",
+    "inspect_due",
+    "prune_due",
+    "reconcile_due",
+    "record_lockouts_due",
+    "record_refusals_due",
+    "refresh_keys_if_due",
+    "run_due_schedules",
+    "take_due_snapshot",
+    "verify_log_due",
+    *notifications.JOBS,
+}
+IDLE_PAUSES = 5  # as many pauses of the others between two rounds of theirs
 # A round makes one export; `--once` makes all that are queued.
 JOBS_ONCE = JOBS | {"run_next_export": run_all_exports}
 
@@ -71,7 +87,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="run what is due now, then exit")
         parser.add_argument(
-            "--every", type=float, default=1.0, metavar="SECONDS", help="pause between two rounds"
+            "--every",
+            type=float,
+            default=1.0,
+            metavar="SECONDS",
+            help="pause between two rounds; five times as long for jobs that nobody waits for and that found nothing",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -91,20 +111,24 @@ class Command(BaseCommand):
                 future.result()
 
 
-def _repeat(name: str, job: Callable[[], int], stop: threading.Event, pause: float) -> None:
+def _repeat(name: str, job: Callable[[], int], stop: threading.Event, every: float) -> None:
     """Run the job until asked to stop. A job that fails is logged and tried again; its age is a metric."""
     recorded_at = -math.inf
+    pause = every
     try:
         while not stop.wait(pause):
             is_due = time.monotonic() - recorded_at >= operations.HEARTBEAT_INTERVAL.total_seconds()
-            if _run_round(name, job, is_due=is_due) and is_due:
+            done = _run_round(name, job, is_due=is_due)
+            if is_due and done is not None:
                 recorded_at = time.monotonic()
+            is_idle = name in UNHURRIED and not done
+            pause = every * IDLE_PAUSES if is_idle else every
     finally:
         stop.set()
 
 
-def _run_round(name: str, job: Callable[[], int], *, is_due: bool) -> bool:
-    """Run the job once; returns whether it succeeded.
+def _run_round(name: str, job: Callable[[], int], *, is_due: bool) -> int | None:
+    """Run the job once; returns how much it did, or None if it failed.
 
     With `is_due` a heartbeat is recorded and the connection checked, which takes a query each.
     """
@@ -112,10 +136,10 @@ def _run_round(name: str, job: Callable[[], int], *, is_due: bool) -> bool:
         if is_due:
             close_old_connections()
         with call_context(request_id=f"sweep-{name}"):
-            is_done = isolation.run_isolated(name, job, failed=operations.record_job_failure) is not None
-            if is_done and is_due:
+            done = isolation.run_isolated(name, job, failed=operations.record_job_failure)
+            if is_due and done is not None:
                 operations.record_heartbeat(name)
-            return is_done
+            return done
     except Error:  # an InterfaceError, too, which is no DatabaseError
         logger.exception("The heartbeat of the job %s was not stored: database error", name)
-        return False
+        return None
