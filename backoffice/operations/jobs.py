@@ -91,13 +91,9 @@ HEARTBEAT_INTERVAL = timedelta(seconds=5)
 def record_heartbeat(job: str) -> None:
     """Record that a job of the sweeper finished a round; writes at most every `HEARTBEAT_INTERVAL`."""
     now = clock.now()
-    last = Heartbeat.objects.filter(job=job).first()
-    if last is not None and last.at is None:
-        Heartbeat.objects.filter(job=job).update(at=now)
-    elif last is None or last.at is None:
+    due = Heartbeat.objects.filter(Q(at=None) | Q(at__lte=now - HEARTBEAT_INTERVAL), job=job)
+    if not due.update(at=now):
         Heartbeat.objects.bulk_create([Heartbeat(job=job, at=now)], ignore_conflicts=True)
-    elif now - last.at >= HEARTBEAT_INTERVAL:
-        Heartbeat.objects.filter(job=job).update(at=now)
 
 
 def record_job_failure(job: str, error: str) -> None:

@@ -173,7 +173,7 @@ def test_every_line_of_every_process_is_json_in_production_form(tmp_path: Path) 
         )
 
     assert b"Traceback" not in start("manage.py", "migrate", "-v0").communicate(timeout=120)[1]
-    web = ("-m", "gunicorn", "backoffice.wsgi", "--bind", "127.0.0.1:0", "--no-control-socket")
+    web = ("-m", "gunicorn", "backoffice.wsgi", "--bind", "127.0.0.1:0")
     worker = ("-m", "celery", "--quiet", "-A", "backoffice.celery", "worker", "--pool", "threads")
     processes = {
         "web": start(*web),
@@ -191,6 +191,7 @@ def test_every_line_of_every_process_is_json_in_production_form(tmp_path: Path) 
         assert b"Traceback" not in others
         assert name in {"sweeper", "worker"} or output.strip() == b""
         assert b"canary" not in first + errors
+        assert b"Control socket" not in first + errors  # of gunicorn: nobody else stops the workers
 
 
 def stopped_after_its_first_line(process: "subprocess.Popen[bytes]") -> bytes:
