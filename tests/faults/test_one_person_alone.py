@@ -108,9 +108,10 @@ def test_the_inviter_of_two_accounts_opens_neither(administrator: User, second_a
         invitation = changes.invitation(role, name=name)
         agreed = changes.agreed(invitation, administrator, second_administrator)
         link = setup_links.show_handover(agreed.pk, actor=administrator, second_factor_at=timezone.now())
-        chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD, "start_code": ""}
-        answer = Client().post(reverse("accounts:set_up", args=[link]), chosen)
-        assert answer.status_code == 422
+        chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD}
+        for guess in ("", "AAAA-BBBB-CCCC-DDDD"):
+            answer = Client().post(reverse("accounts:set_up", args=[link]), chosen | {"start_code": guess})
+            assert answer.status_code == 422
     assert not any(one.has_usable_password() for one in User.objects.filter(full_name__in=TWO_ACCOUNTS))
 
 
