@@ -196,6 +196,12 @@ def released(sandbox: SandboxProcess, approved: Operation, second_approver: User
     return operations.release(approved, second_approver, sandbox)
 
 
+def latest_refusal() -> str:
+    """The code that the audit log has of what was refused last, such as a claim."""
+    refused = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).latest("position")
+    return str(refused.detail["refusal"]["code"])
+
+
 @pytest.mark.parametrize(
     ("change", "refusal"),
     [
@@ -216,8 +222,7 @@ def test_an_approval_does_not_count_at_the_claim_after_a_change_of_its_approver(
     before = balances(sandbox)
     agree(change(approver, directors))
     assert_nothing_left(sandbox, before, released, status=Status.APPROVED)
-    refused = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).latest("position")
-    assert refused.detail["refusal"]["code"] == refusal
+    assert latest_refusal() == refusal
 
 
 def test_without_such_a_change_it_is_sent(sandbox: SandboxProcess, released: Operation) -> None:
@@ -236,3 +241,4 @@ def test_a_row_is_not_claimed_after_the_approver_of_its_batch_lost_the_role(
     operations.release(row, second_approver, sandbox)
     approver.groups.remove(Group.objects.get(name=Role.APPROVER))
     assert_nothing_left(sandbox, before, row, status=Status.APPROVED)
+    assert latest_refusal() == Refusal.APPROVER_NOT_ENTITLED
