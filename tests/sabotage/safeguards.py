@@ -6,6 +6,7 @@ from tests.sabotage.batches import BATCHES
 from tests.sabotage.database import DATABASE
 from tests.sabotage.forgery import FORGERY
 from tests.sabotage.hardening import HARDENING
+from tests.sabotage.one_person import ONE_PERSON
 from tests.sabotage.policies import POLICIES
 from tests.sabotage.proof import PROOF
 from tests.sabotage.recipients import RECIPIENTS
@@ -20,6 +21,7 @@ from tests.sabotage.workshop import Safeguard
 SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
     *POLICIES,
+    *ONE_PERSON,
     *RECIPIENTS,
     *ACCOUNTS,
     *TEAM,
