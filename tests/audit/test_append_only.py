@@ -73,9 +73,9 @@ def test_the_database_refuses_engine_specific_writes(attempt: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_trigger_migrations_are_reversible() -> None:
-    call_command("migrate", "audit", "0001", verbosity=0)
-    assert not ChainHead.objects.exists()
+def test_the_migration_with_its_triggers_is_reversible() -> None:
+    call_command("migrate", "audit", "zero", verbosity=0)
+    assert not {Entry._meta.db_table, ChainHead._meta.db_table} & set(connection.introspection.table_names())
     call_command("migrate", verbosity=0)  # also what depends on it
 
     with transaction.atomic():

@@ -40,8 +40,8 @@ BATCHES = (
     ),
     Safeguard(
         "no row becomes two operations",
-        "backoffice.operations.migrations.0011_payouts_from_a_file:ROW_TRIGGERS",
-        {'        f"{_OTHER_CONTENT} OR {_OTHER_LINK}",\n': '        f"{_OTHER_CONTENT}",\n'},
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:ROW_TRIGGERS",
+        {'        f"{_OTHER_ROW_CONTENT} OR {_OTHER_LINK}",\n': '        f"{_OTHER_ROW_CONTENT}",\n'},
         f"{_TESTS}::test_rows_become_operations_once_however_often_it_is_tried",
     ),
     Safeguard(

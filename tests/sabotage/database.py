@@ -11,7 +11,7 @@ DATABASE = (
     ),
     Safeguard(
         "trigger: a request begins once, and not after its attempt closed",
-        "backoffice.operations.migrations.0006_leaving_now:BEGINS_ONCE",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:BEGINS_ONCE",
         {"AND (OLD.begun_at IS NOT NULL OR OLD.closed_at IS NOT NULL)": "AND 1 = 0"},
         (
             "tests/operations/test_states.py::test_the_database_refuses_a_request_that_begins_again_or_after_its_"
@@ -20,7 +20,7 @@ DATABASE = (
     ),
     Safeguard(
         "constraint: the preparer never approves",
-        "backoffice.operations.migrations.0001_initial:Migration",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:Migration",
         {
             'condition=models.Q(("approver", models.F("preparer")), _negated=True)': (
                 'condition=models.Q(("approver__isnull", False))'
@@ -30,7 +30,7 @@ DATABASE = (
     ),
     Safeguard(
         "trigger: an approval names the real preparer",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:OPERATION_TRIGGERS",
         {
             '"operations_approval", _OTHER_PREPARER, "the preparer is another"': (
                 '"operations_approval", "1 = 0", "the preparer is another"'
@@ -40,7 +40,7 @@ DATABASE = (
     ),
     Safeguard(
         "constraint: one approval for each person",
-        "backoffice.operations.migrations.0001_initial:Migration",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:Migration",
         {
             'fields=("operation", "approver"), name="approval_once_per_person"': (
                 'fields=("operation", "approver", "approved_at"), name="approval_once_per_person"'
@@ -50,44 +50,44 @@ DATABASE = (
     ),
     Safeguard(
         "trigger: an approval does not change",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:OPERATION_TRIGGERS",
         {" OR NEW.approver_id <> OLD.approver_id OR NEW.digest <> OLD.digest": ""},
         "tests/operations/test_states.py::test_the_database_refuses_to_change_an_approval",
     ),
     Safeguard(
         "trigger: closed states are final",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:TRANSITIONS",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:TRANSITIONS",
         {'    "review": (': ('    "succeeded": ("failed",),\n    "review": (')},
         "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[succeeded-failed]",
     ),
     Safeguard(
         "trigger: sending goes back to pending never",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:TRANSITIONS",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:TRANSITIONS",
         {'    "sending": ("approved",': '    "sending": ("pending", "approved",'},
         "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[sending-pending]",
     ),
     Safeguard(
         "trigger: an operation begins as pending",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:OPERATION_TRIGGERS",
         {"\"NEW.status <> 'pending'\"": '"1 = 0"'},
         "tests/operations/test_states.py::test_the_database_requires_new_operations_to_be_pending",
     ),
     Safeguard(
         "trigger: content does not change",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:CONTENT",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:CONTENT",
         {'    "payload",\n': ""},
         "tests/operations/test_states.py::test_the_database_refuses_to_change_the_content",
     ),
     Safeguard(
         "trigger: the preparer does not change",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:CONTENT",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:CONTENT",
         {'    "preparer_id",\n': ""},
         "tests/operations/test_states.py::test_the_database_refuses_to_change_the_preparer",
     ),
     Safeguard(
         "trigger: only what is applied here succeeds unsent",
-        "backoffice.operations.migrations.0010_managed_one_time_codes:known_edges",
-        {"replace(_APPLIED_FIRST, applied)": 'replace(f"AND {_APPLIED_FIRST}", "")'},
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:_APPLIED_HERE",
+        {" AND NEW.kind IN ({kinds})": ""},
         (
             "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[approved-suc"
             "ceeded]"
@@ -95,7 +95,7 @@ DATABASE = (
     ),
     Safeguard(
         "trigger: nothing is applied that was sent once",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:_APPLIED_HERE",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:_APPLIED_HERE",
         {'    "AND NOT EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id)"\n': ""},
         (
             "tests/operations/workflow/test_local_kinds.py::test_the_database_refuses_to_apply_a_sent_operation"
@@ -103,7 +103,7 @@ DATABASE = (
     ),
     Safeguard(
         "unique index: one unknown outcome for each amount of a balance",
-        "backoffice.operations.migrations.0009_lanes:Migration",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:Migration",
         {'fields=("balance", "amount")': 'fields=("balance", "amount", "operation")'},
         (
             "tests/operations/delivery/test_balance_queue.py::test_the_database_allows_one_unknown_outcom"
@@ -112,7 +112,7 @@ DATABASE = (
     ),
     Safeguard(
         "unique index: one request under way for each balance",
-        "backoffice.operations.migrations.0009_lanes:Migration",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:Migration",
         {'fields=("balance",)': 'fields=("balance", "operation")'},
         (
             "tests/operations/delivery/test_balance_queue.py::test_the_database_allows_one_request_under_"
@@ -121,10 +121,10 @@ DATABASE = (
     ),
     Safeguard(
         "unique index: one open attempt for each operation",
-        "backoffice.operations.migrations.0001_initial:Migration",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:Migration",
         {
-            'fields=("operation",),\n                name="attempt_one_open_per_operation"': (
-                'fields=("operation", "number"),\n                name="attempt_one_open_per_operation"'
+            'fields=("operation",),\n                        name="attempt_one_open_per_operation"': (
+                'fields=("operation", "number"),\n                        name="attempt_one_open_per_operation"'
             )
         },
         (
@@ -133,7 +133,7 @@ DATABASE = (
     ),
     Safeguard(
         "unique index: one transaction belongs to one attempt",
-        "backoffice.operations.migrations.0001_initial:Migration",
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:Migration",
         {
             "models.CharField(max_length=500, null=True, unique=True)": "models.CharField(max_length=500, null=True)"
         },
@@ -144,13 +144,13 @@ DATABASE = (
     ),
     Safeguard(
         "unique index: one pause at a time",
-        "backoffice.operations.migrations.0001_initial:Migration",
-        {"                models.Value(1), condition": '                "id", condition'},
+        "backoffice.operations.migrations.0001_squashed_0015_recipients:Migration",
+        {"                        models.Value(1),\n": '                        "id",\n'},
         "tests/operations/lifecycle/test_pause.py::test_the_database_allows_one_open_pause",
     ),
     Safeguard(
         "trigger: the audit log is append-only",
-        "backoffice.audit.migrations.0002_append_only:CREATE_ON_SQLITE",
+        "backoffice.audit.migrations.0001_squashed_0002_append_only:CREATE_ON_SQLITE",
         {
             "CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON audit_entry\n": (
                 "CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON audit_entry WHEN 1 = 0\n"

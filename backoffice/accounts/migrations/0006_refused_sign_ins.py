@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0005_one_person_alone"),
+        ("accounts", "0001_squashed_0005_one_person_alone"),
     ]
 
     operations = [

@@ -6,6 +6,8 @@ rebuilds `accounts_rightsgrant` or `accounts_breakglasschange` has to create the
 
 from django.db import migrations
 
+from backoffice.core.database.triggers import executes
+
 _OF_THE_CHANGE = "user_id, change, roles, reason, os_user, host, invited_by_id, at"
 
 CREATE_ON_SQLITE = [
@@ -109,21 +111,11 @@ CREATE = {"sqlite": CREATE_ON_SQLITE, "postgresql": CREATE_ON_POSTGRESQL}
 DROP = {"sqlite": DROP_ON_SQLITE, "postgresql": DROP_ON_POSTGRESQL}
 
 
-def create_triggers(apps, schema_editor):
-    for statement in CREATE[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
-
-def drop_triggers(apps, schema_editor):
-    for statement in DROP[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
-
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0006_refused_sign_ins"),
     ]
 
     operations = [
-        migrations.RunPython(create_triggers, drop_triggers),
+        migrations.RunPython(executes(CREATE), executes(DROP)),
     ]

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("notifications", "0002_read_the_log_from_here"),
+        ("notifications", "0001_squashed_0002_read_the_log_from_here"),
     ]
 
     operations = [

@@ -11,10 +11,10 @@ from django.conf import settings
 from django.db import migrations, models
 from django.db.models import Q
 
-_triggers = import_module("backoffice.operations.migrations.0002_status_and_content_triggers")
-_codes = import_module("backoffice.operations.migrations.0010_managed_one_time_codes")
-_recipients = import_module("backoffice.operations.migrations.0015_recipients")
-KINDS_NOW = (*_recipients.KINDS_NOW, "delegation")
+from backoffice.core.database import triggers
+
+_squashed = import_module("backoffice.operations.migrations.0001_squashed_0015_recipients")
+KINDS_NOW = (*_squashed.KINDS, "delegation")
 
 _NOT_FOR_ANOTHER = (
     "(NEW.on_behalf_of_id IS NULL) <> (NEW.delegation_id IS NULL) OR NEW.on_behalf_of_id = NEW.approver_id "
@@ -27,7 +27,7 @@ _OTHERWISE = " OR ".join(
 )
 TRIGGERS = (
     # A person counts once, as approver or as the one on leave, and the preparer never does.
-    _triggers.Trigger(
+    triggers.Trigger(
         "approval_for_another",
         "INSERT",
         "operations_approval",
@@ -35,7 +35,7 @@ TRIGGERS = (
         "a person counts once, and never the preparer",
     ),
     # An approval keeps for whom it was given.
-    _triggers.Trigger(
+    triggers.Trigger(
         "approval_keeps_delegation",
         "UPDATE",
         "operations_approval",
@@ -46,26 +46,18 @@ TRIGGERS = (
 
 
 def create(apps, schema_editor):
-    _codes.replace_trigger(schema_editor, _codes.known_edges(KINDS_NOW))
-    is_sqlite = schema_editor.connection.vendor == "sqlite"
-    create_one = _triggers._create_on_sqlite if is_sqlite else _triggers._create_on_postgresql
-    for trigger in TRIGGERS:
-        create_one(schema_editor, trigger)
+    triggers.replace(schema_editor, _squashed.known_edges(KINDS_NOW))
+    triggers.create(schema_editor, TRIGGERS)
 
 
 def drop(apps, schema_editor):
-    _codes.replace_trigger(schema_editor, _codes.known_edges(_recipients.KINDS_NOW))
-    for trigger in TRIGGERS:
-        if schema_editor.connection.vendor == "sqlite":
-            schema_editor.execute(f"DROP TRIGGER {trigger.name}")
-        else:
-            schema_editor.execute(f"DROP TRIGGER {trigger.name} ON {trigger.table}")
-            schema_editor.execute(f"DROP FUNCTION {trigger.name}()")
+    triggers.replace(schema_editor, _squashed.known_edges(_squashed.KINDS))
+    triggers.drop(schema_editor, TRIGGERS)
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("operations", "0015_recipients"),
+        ("operations", "0001_squashed_0015_recipients"),
         ("policies", "0002_delegations"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

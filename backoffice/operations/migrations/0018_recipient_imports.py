@@ -9,45 +9,38 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-_triggers = import_module("backoffice.operations.migrations.0002_status_and_content_triggers")
-_codes = import_module("backoffice.operations.migrations.0010_managed_one_time_codes")
+from backoffice.core.database import triggers
+
+_squashed = import_module("backoffice.operations.migrations.0001_squashed_0015_recipients")
 _delegations = import_module("backoffice.operations.migrations.0016_delegations")
 KINDS_NOW = (*_delegations.KINDS_NOW, "recipient_import")
 
 ROW_TRIGGERS = (
     # What is approved is all rows as they are: none is added, changed or removed afterwards.
-    _triggers.Trigger(
+    triggers.Trigger(
         "imported_row_before_decision",
         "INSERT",
         "operations_importedrow",
         "EXISTS (SELECT 1 FROM operations_operation WHERE id = NEW.operation_id AND status <> 'pending')",
         "the import was decided",
     ),
-    _triggers.Trigger(
+    triggers.Trigger(
         "imported_row_keeps_content", "UPDATE", "operations_importedrow", "1 = 1", "a row does not change"
     ),
-    _triggers.Trigger(
+    triggers.Trigger(
         "imported_row_stays", "DELETE", "operations_importedrow", "1 = 1", "a row is not removed"
     ),
 )
 
 
 def create_triggers(apps, schema_editor):
-    is_sqlite = schema_editor.connection.vendor == "sqlite"
-    create = _triggers._create_on_sqlite if is_sqlite else _triggers._create_on_postgresql
-    _codes.replace_trigger(schema_editor, _codes.known_edges(KINDS_NOW))
-    for trigger in ROW_TRIGGERS:
-        create(schema_editor, trigger)
+    triggers.replace(schema_editor, _squashed.known_edges(KINDS_NOW))
+    triggers.create(schema_editor, ROW_TRIGGERS)
 
 
 def drop_triggers(apps, schema_editor):
-    for trigger in ROW_TRIGGERS:
-        if schema_editor.connection.vendor == "sqlite":
-            schema_editor.execute(f"DROP TRIGGER {trigger.name}")
-        else:
-            schema_editor.execute(f"DROP TRIGGER {trigger.name} ON {trigger.table}")
-            schema_editor.execute(f"DROP FUNCTION {trigger.name}()")
-    _codes.replace_trigger(schema_editor, _codes.known_edges(_delegations.KINDS_NOW))
+    triggers.drop(schema_editor, ROW_TRIGGERS)
+    triggers.replace(schema_editor, _squashed.known_edges(_delegations.KINDS_NOW))
 
 
 class Migration(migrations.Migration):

@@ -6,6 +6,8 @@ rebuilds `policies_policyversion` has to create them again.
 
 from django.db import migrations, models
 
+from backoffice.core.database.triggers import executes
+
 CREATE_ON_SQLITE = [
     # A version is never changed.
     """
@@ -86,16 +88,6 @@ CREATE = {"sqlite": CREATE_ON_SQLITE, "postgresql": CREATE_ON_POSTGRESQL}
 DROP = {"sqlite": DROP_ON_SQLITE, "postgresql": DROP_ON_POSTGRESQL}
 
 
-def create_triggers(apps, schema_editor):
-    for statement in CREATE[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
-
-def drop_triggers(apps, schema_editor):
-    for statement in DROP[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
-
 class Migration(migrations.Migration):
     initial = True
     dependencies = []
@@ -121,5 +113,5 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunPython(create_triggers, drop_triggers),
+        migrations.RunPython(executes(CREATE), executes(DROP)),
     ]

@@ -8,6 +8,8 @@ from django.conf import settings
 from django.db import migrations, models
 from django.db.models import F, Q
 
+from backoffice.core.database.triggers import executes
+
 _CONTENT = "id, person_id, stand_in_id, group_id, starts_at, ends_at, agreed_at, operation"
 CREATE_ON_SQLITE = [
     # What two people agreed on is never changed.
@@ -76,16 +78,6 @@ CREATE = {"sqlite": CREATE_ON_SQLITE, "postgresql": CREATE_ON_POSTGRESQL}
 DROP = {"sqlite": DROP_ON_SQLITE, "postgresql": DROP_ON_POSTGRESQL}
 
 
-def create_triggers(apps, schema_editor):
-    for statement in CREATE[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
-
-def drop_triggers(apps, schema_editor):
-    for statement in DROP[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
-
 def to_a_person(related_name, **options):
     return models.ForeignKey(
         on_delete=django.db.models.deletion.PROTECT,
@@ -98,7 +90,7 @@ def to_a_person(related_name, **options):
 class Migration(migrations.Migration):
     dependencies = [
         ("policies", "0001_versions"),
-        ("accounts", "0005_one_person_alone"),
+        ("accounts", "0001_squashed_0005_one_person_alone"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -149,5 +141,5 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunPython(create_triggers, drop_triggers),
+        migrations.RunPython(executes(CREATE), executes(DROP)),
     ]

@@ -11,6 +11,8 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+from backoffice.core.database.triggers import executes
+
 _COLUMNS = (
     "id, recipient, number, state, type, key, name, alias, notes, currency, network, bank_code, bank, account, operation, "
     "proposed_by_id, approved_by_id, since, details_since, sort_key, search_text"
@@ -100,16 +102,6 @@ DROP_ON_POSTGRESQL = [
 ]
 CREATE = {"sqlite": CREATE_ON_SQLITE, "postgresql": CREATE_ON_POSTGRESQL}
 DROP = {"sqlite": DROP_ON_SQLITE, "postgresql": DROP_ON_POSTGRESQL}
-
-
-def create_triggers(apps, schema_editor):
-    for statement in CREATE[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
-
-def drop_triggers(apps, schema_editor):
-    for statement in DROP[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
 
 
 class Migration(migrations.Migration):
@@ -227,5 +219,5 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunPython(create_triggers, drop_triggers),
+        migrations.RunPython(executes(CREATE), executes(DROP)),
     ]

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("webhooks", "0002_delivery_headers_responses_and_tests"),
+        ("webhooks", "0001_squashed_0002_delivery_headers_responses_and_tests"),
     ]
 
     operations = [

@@ -1,3 +1,5 @@
+"""Reports: scheduled ones, and the jobs that export them."""
+
 import uuid
 
 import django.db.models.deletion
@@ -10,7 +12,10 @@ import backoffice.reports.models
 
 class Migration(migrations.Migration):
     initial = True
-
+    replaces = [
+        ("reports", "0001_initial"),
+        ("reports", "0002_last_7_days"),
+    ]
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -43,6 +48,7 @@ class Migration(migrations.Migration):
                             ("all", "All records"),
                             ("yesterday", "Yesterday"),
                             ("last_week", "Last week (Monday to Sunday)"),
+                            ("last_7_days", "Last 7 days until yesterday"),
                             ("last_month", "Last month"),
                             ("month_to_date", "This month until yesterday"),
                         ],
@@ -87,6 +93,11 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("name", "pk"),
                 "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("hour__lt", 24)), name="schedule_hour_below_24"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -162,68 +173,48 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("-created_at", "-id"),
                 "default_permissions": (),
-            },
-        ),
-        migrations.AddConstraint(
-            model_name="schedule",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("hour__lt", 24)), name="schedule_hour_below_24"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="exportjob",
-            index=models.Index(fields=["person", "-created_at", "-id"], name="export_by_person"),
-        ),
-        migrations.AddIndex(
-            model_name="exportjob",
-            index=models.Index(
-                condition=models.Q(("state__in", ["running", "waiting"])),
-                fields=["created_at"],
-                name="export_active",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="exportjob",
-            index=models.Index(
-                condition=models.Q(("state", "done")), fields=["expires_at"], name="export_done"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="exportjob",
-            index=models.Index(
-                condition=models.Q(("mail_due_at__isnull", False)),
-                fields=["mail_due_at"],
-                name="export_mail_due",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="exportjob",
-            constraint=models.UniqueConstraint(
-                fields=("schedule", "due_at", "person"), name="export_once_per_due_time"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="exportjob",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state__in", ["waiting", "running", "done", "failed", "cancelled", "expired", "removed"])
-                ),
-                name="export_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="exportjob",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "done"), _negated=True),
-                    models.Q(
-                        ("size__isnull", False),
-                        models.Q(("sha256", ""), _negated=True),
-                        models.Q(("stored_as", ""), _negated=True),
+                "indexes": [
+                    models.Index(fields=["person", "-created_at", "-id"], name="export_by_person"),
+                    models.Index(
+                        condition=models.Q(("state__in", ["running", "waiting"])),
+                        fields=["created_at"],
+                        name="export_active",
                     ),
-                    _connector="OR",
-                ),
-                name="export_done_has_a_file",
-            ),
+                    models.Index(
+                        condition=models.Q(("state", "done")), fields=["expires_at"], name="export_done"
+                    ),
+                    models.Index(
+                        condition=models.Q(("mail_due_at__isnull", False)),
+                        fields=["mail_due_at"],
+                        name="export_mail_due",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("schedule", "due_at", "person"), name="export_once_per_due_time"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                ["waiting", "running", "done", "failed", "cancelled", "expired", "removed"],
+                            )
+                        ),
+                        name="export_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "done"), _negated=True),
+                            models.Q(
+                                ("size__isnull", False),
+                                models.Q(("sha256", ""), _negated=True),
+                                models.Q(("stored_as", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="export_done_has_a_file",
+                    ),
+                ],
+            },
         ),
     ]

@@ -1,9 +1,14 @@
+"""What the provider delivered, and the key of test deliveries."""
+
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
     initial = True
-
+    replaces = [
+        ("webhooks", "0001_initial"),
+        ("webhooks", "0002_delivery_headers_responses_and_tests"),
+    ]
     dependencies = []
 
     operations = [
@@ -30,6 +35,7 @@ class Migration(migrations.Migration):
                             ("unsigned", "Unsigned"),
                             ("malformed", "Malformed"),
                             ("unverified", "Not verified"),
+                            ("test", "Test"),
                         ],
                         max_length=16,
                     ),
@@ -43,6 +49,11 @@ class Migration(migrations.Migration):
                 ("valid_at", models.DateTimeField(null=True)),
                 ("check_due_at", models.DateTimeField(null=True)),
                 ("checked_at", models.DateTimeField(null=True)),
+                ("response_ms", models.PositiveIntegerField(null=True)),
+                ("response_status", models.PositiveSmallIntegerField(null=True)),
+                ("event_at", models.DateTimeField(null=True)),
+                ("headers", models.JSONField(db_default={}, default=dict)),
+                ("started", models.JSONField(db_default=[], default=list)),
             ],
             options={
                 "verbose_name_plural": "deliveries",
@@ -64,6 +75,39 @@ class Migration(migrations.Migration):
                         fields=["id"],
                         name="delivery_check_due",
                     ),
+                    models.Index(
+                        condition=models.Q(("transaction_id", ""), _negated=True),
+                        fields=["transaction_id", "event_at"],
+                        name="delivery_transaction",
+                    ),
+                    models.Index(
+                        condition=models.Q(("reference", ""), _negated=True),
+                        fields=["reference", "event_at"],
+                        name="delivery_reference",
+                    ),
+                    models.Index(
+                        condition=models.Q(("verdict", "test")), fields=["id"], name="delivery_test"
+                    ),
+                    models.Index(fields=["digest"], name="delivery_digest"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="DeliveryTestKey",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("public_pem", models.TextField()),
+                ("made_at", models.DateTimeField()),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("pk", 1)), name="webhooks_one_test_key")
                 ],
             },
         ),
