@@ -24,7 +24,7 @@ workers = 1
 threads = 8
 timeout = 60  # seconds without a sign of life of a process, which is then replaced
 graceful_timeout = 30  # seconds to finish what has begun when the process is asked to stop
-control_socket_disable = True  # its file in the home folder would let whoever can write to it stop the workers
+control_socket_disable = True  # nothing uses it, and it lies in the home folder
 
 
 def post_worker_init(_worker: Any) -> None:
