@@ -136,7 +136,8 @@ class FirstPasswordForm(NewPasswordForm):
         label=_("Start code"),
         max_length=40,
         help_text=_("28 letters and digits. You get it from a different person than the link."),
-        widget=OneTimeCodeInput(
+        # Shown again after an error, unlike other codes: it is long, and works only with the link.
+        widget=forms.TextInput(
             attrs={"autocomplete": "off", "autocapitalize": "characters", "spellcheck": "false"}
         ),
         error_messages={"required": _("Enter the start code. Nothing was saved.")},

@@ -357,9 +357,9 @@ def _keep_draft(request: StaffRequest, kind: OperationKind[Any]) -> None:
     request.session[_DRAFTS] = dict(list(drafts.items())[-MAX_DRAFTS:])
 
 
-def _draft(request: StaffRequest) -> dict[str, str]:
+def _draft(request: StaffRequest) -> dict[str, Any]:
     """What was typed into this form before; empty if nothing was."""
-    typed: dict[str, str] = request.session.get(_DRAFTS, {}).get(request.GET.get("submission", ""), {})
+    typed: dict[str, Any] = request.session.get(_DRAFTS, {}).get(request.GET.get("submission", ""), {})
     return typed
 
 
@@ -384,10 +384,15 @@ def _as_typed(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
     return kind.form_type(initial=_shown_again(request, kind))
 
 
-def _shown_again(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, str]:
-    """What was submitted, without secrets."""
+def _shown_again(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
+    """What was submitted, without secrets. A checkbox that was not ticked is not in a request, or as the text False."""
     secret = kind.form_type.secret_fields
-    return {name: value for name, value in request.POST.dict().items() if name not in secret}
+    boxes = {
+        field.name: field.value()
+        for field in kind.form_type(request.POST)
+        if isinstance(field.field, forms.BooleanField)
+    }
+    return {name: value for name, value in (request.POST.dict() | boxes).items() if name not in secret}
 
 
 def _prefilled(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:

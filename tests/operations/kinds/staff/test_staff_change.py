@@ -178,6 +178,10 @@ def test_link_and_start_code_together_open_the_account(
     address = reverse("accounts:set_up", args=[token])
     assert "Start code" in text_of(client.get(address))
     chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD, "start_code": code.lower()}
+    differing = text_of(client.post(address, chosen | {"repeated": "another"}))
+    assert (
+        f'value="{code.lower()}"' in differing
+    )  # 28 characters are not typed twice for another field's error
     assert client.post(address, chosen).status_code == 302
     assert User.objects.get(email="ada@countersign.example").check_password(factories.PASSWORD)
     assert not SetupLink.objects.exists()
@@ -571,6 +575,27 @@ def test_the_form_says_what_is_wrong(
     form = StaffChangeForm({"person": str(preparer.pk), "reason": "Because", "typed": "1", **values})
     assert not form.is_valid()
     assert problem in str(form.errors)
+
+
+def test_editing_after_the_review_ticks_what_was_ticked(administrator: User, sign_in: SignIn) -> None:
+    client = sign_in(Client(), administrator)
+    address = reverse("operations:prepare", args=["staff_change"]) + "?change=invite"
+    values = {
+        "change": "invite",
+        "typed": "1",
+        "full_name": "Ada Obi",
+        "email": "Ada@countersign.example",
+        "role_preparer": "on",
+        "reason": "Joins on Monday",
+        "submission": "6a1d3b52-4c1e-4f0b-9a53-7d0f8c2e9b11",
+    }
+    review = text_of(client.post(address, values | {"step": "review"}))
+    reviewed = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', review))
+    assert reviewed["role_approver"] == "False"
+    edited = text_of(client.post(address, reviewed | {"step": "change"}))
+    boxes = re.findall(r'<input type="checkbox" name="(\w+)"([^>]*)', edited)
+    assert [name for name, rest in boxes if "checked" in rest] == ["role_preparer"]
+    assert len(boxes) >= len(Role)
 
 
 def test_two_administrators_invite_somebody_on_the_pages(
