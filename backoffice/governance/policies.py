@@ -145,7 +145,7 @@ def _draft_page(request: StaffRequest, problem: str = "") -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
-    """Add a rule at the end, or edit this one."""
+    """Add a rule, at first before the others, or edit this one in its place."""
     replaces, document = _draft(request)
     rule = _rule_or_404(document, number) if number else None
     names = [each.name for each in document.lists]
@@ -153,14 +153,15 @@ def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
         request.POST or None,
         people=PeopleChoices(),
         lists=names,
-        initial=rule_initial(rule) if rule else {"weekdays": list(range(7))},
+        initial=rule_initial(rule) if rule else {"weekdays": list(range(7)), "position": 1},
     )
     if form.is_valid() and form.rule is not None:
         rules = list(document.rules)
         if number:
             rules[number - 1] = form.rule
         else:
-            rules.append(form.rule)
+            position = form.cleaned_data["position"] or len(rules) + 1
+            rules.insert(position - 1, form.rule)
         _keep(request, replaces, document.model_copy(update={"rules": tuple(rules)}))
         return redirect("governance:policy_draft")
     status = 422 if form.is_bound else 200

@@ -166,6 +166,15 @@ class RuleForm(forms.Form):
         max_length=200,
         help_text=_("Leave empty to require approvals instead."),
     )
+    position = forms.IntegerField(
+        label=_("Position"),
+        required=False,
+        min_value=1,
+        help_text=_(
+            "Only the first matching rule applies: put a narrow rule before a wide one. If empty, it comes after the "
+            "other rules."
+        ),
+    )
 
     def __init__(self, *args: Any, people: PeopleChoices, lists: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

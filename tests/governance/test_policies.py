@@ -365,3 +365,21 @@ def test_pages_keep_their_budgets_with_two_hundred_rules(
     with django_assert_max_num_queries(6):
         response = as_administrator.get(url)
     assert len(gzip.compress(response.content)) <= 14_000, len(gzip.compress(response.content))
+
+
+def test_a_new_rule_comes_where_it_was_put(as_administrator: Client) -> None:
+    form = as_administrator.get(f"{DRAFT}rules/new/").content.decode()
+    assert '<input type="number" name="position" value="1"' in form
+    for reason, position in (
+        ("Behind the others", ""),
+        ("In between", "2"),
+        ("First of all", "1"),
+        ("Last", "500"),
+    ):
+        refused = {"refuse": reason, "position": position}
+        assert as_administrator.post(f"{DRAFT}rules/new/", refused).status_code == 302
+    shown = page(as_administrator, DRAFT)
+    in_order = sorted(["First of all", "In between", "Behind the others", "Last"], key=shown.index)
+    assert in_order == ["First of all", "In between", "Behind the others", "Last"]
+    wrong = as_administrator.post(f"{DRAFT}rules/new/", {"refuse": "Never", "position": "0"})
+    assert (wrong.status_code, "Never" in page(as_administrator, DRAFT)) == (422, False)
