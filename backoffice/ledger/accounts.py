@@ -280,6 +280,20 @@ def banks() -> Mapping[str, str]:
     return _BANKS.get(_fetch_banks).value or BANKS
 
 
+def bank_code_of(text: str) -> str:
+    """The code of the bank that a person or a file names: by its code, also without the leading zeros that a
+    spreadsheet removes, or by its whole name. The text itself if that is no bank, or several.
+    """
+    listed = banks()
+    named, number = text.casefold(), text.lstrip("0")
+    found = [
+        code
+        for code, name in listed.items()
+        if name.casefold() == named or (number and code.lstrip("0") == number)
+    ]
+    return found[0] if text not in listed and len(found) == 1 else text
+
+
 def _fetch_banks(deadline: float = PAGE_OPENING_TIMEOUT) -> dict[str, str] | None:
     banks = gateway(deadline=deadline).extras.banks()
     return {bank.code: bank.name for bank in banks} or None

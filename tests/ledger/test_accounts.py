@@ -53,6 +53,22 @@ def test_the_bank_list_is_requested_once_when_enabled(banks_enabled: Settings) -
     assert [request.target for request in provider.requests] == ["/v2/bank/supported"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        ("057", "057"),
+        ("57", "057"),  # a spreadsheet removes the zero
+        ("zenith bank", "057"),
+        ("Zenith", "Zenith"),  # a part of a name can be of several
+        ("0", "0"),
+        ("", ""),
+        ("999999", "999999"),
+    ],
+)
+def test_a_bank_is_named_by_its_code_or_its_whole_name(typed: str, code: str) -> None:
+    assert ledger.bank_code_of(typed) == code
+
+
 def test_the_withdrawal_form_offers_the_providers_banks(banks_enabled: Settings) -> None:
     with Stub(LISTED) as provider:
         banks_enabled.GATEWAY_URL = provider.url

@@ -80,7 +80,7 @@ def _store_rows(file: PayoutFile, lease: Lease) -> bool:
         PayoutFileRow(
             file=file,
             number=row.number,
-            cells={name: text for name, text in zip(names, row.cells, strict=False) if name},
+            cells=_with_bank_code({name: text for name, text in zip(names, row.cells, strict=False) if name}),
         )
         for row in rows
     ]
@@ -91,6 +91,10 @@ def _store_rows(file: PayoutFile, lease: Lease) -> bool:
         file.row_count, file.checked_count = len(found), 0
         file.save(update_fields=["row_count", "checked_count"])
     return True
+
+
+def _with_bank_code(cells: dict[str, str]) -> dict[str, str]:
+    return cells | {"bank_code": ledger.bank_code_of(cells["bank_code"])} if "bank_code" in cells else cells
 
 
 def _check_chunk(file: PayoutFile, lease: Lease) -> None:

@@ -96,6 +96,15 @@ def test_the_name_at_the_bank_is_read_for_each_row(preparer: User, sandbox: Sand
     assert (row.errors, row.flags) == ([], [RowFlag.NAME_DIFFERENT])
 
 
+@pytest.mark.parametrize("bank", ["44", "Access Bank"])
+def test_a_file_names_a_bank_as_a_spreadsheet_does(
+    preparer: User, sandbox: SandboxProcess, bank: str
+) -> None:
+    file = recipient_files.checked(preparer, [ADA.replace("044", bank)])
+    [row] = file.rows.all()
+    assert (row.errors, row.cells["bank_code"]) == ([], "044")
+
+
 def test_look_alikes_are_found_in_the_register_and_in_the_file_and_shown_first(
     sign_in: Callable[[Client, User], Client], preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:

@@ -157,7 +157,7 @@ def test_going_back_to_change_keeps_the_input(as_preparer: Client, holder: str) 
         ("account_number", "123", "exactly 10 digits"),
         ("account_number", "12345678901", "exactly 10 digits"),
         ("account_number", "01234S6789", "exactly 10 digits"),
-        ("bank_code", "999999", "not a valid code"),
+        ("bank_code", "999999", "Unknown bank: 999999."),
         ("typed_name", "", "This field is required."),
         ("typed_name", "Somebody Else", "Give the reason for the mismatch"),
         ("memo", "x" * 29, "at most 28 characters"),

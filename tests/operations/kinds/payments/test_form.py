@@ -59,7 +59,7 @@ def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank:
         ("country", "", "This field is required."),
         ("country", "Ghana", "Select a country from the list: the provider does not support Ghana."),
         ("bank_code", "", "This field is required."),
-        ("bank_code", "999999", "999999 is not a valid code"),
+        ("bank_code", "999999", "Unknown bank: 999999."),
         ("account_number", "", "This field is required."),
         ("account_number", "12", "exactly 10 digits"),
         ("account_number", "0123450000", "The bank did not find this account"),

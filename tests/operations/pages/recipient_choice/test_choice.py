@@ -120,7 +120,7 @@ def test_an_account_at_an_unlisted_bank_needs_a_new_bank(
     gone = registered.suggested(preparer, "Old bank", bank_code="000", bank="Gone Bank")
     assert use(as_preparer, f"registered-{gone.recipient}").status_code == 200
     values = {**TYPED, "amount": "10", "bank_code": "000", "account_number": NUMBER, "step": "review"}
-    assert "000 is not a valid code" in text_of(as_preparer.post(WITHDRAWAL, values))
+    assert "Unknown bank: 000." in text_of(as_preparer.post(WITHDRAWAL, values))
 
 
 def test_a_changed_recipient_is_shown_to_preparer_and_approver(
