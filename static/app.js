@@ -159,9 +159,11 @@ window.addEventListener("pageshow", (event) => {
 
 const STEPS = [[86400, words.textDay], [3600, words.textHour], [60, words.textMinute]];
 
+const COUNTED_IN_HOURS = 4 * 86400;
+
 /** The same words as the template tag `age`: "less than 1 min", "12 min", "3 h", "2 d". */
-function age(seconds) {
-  for (const [size, unit] of STEPS) {
+function age(seconds, steps = STEPS) {
+  for (const [size, unit] of steps) {
     if (seconds >= size) return fill(unit, { n: Math.floor(seconds / size) });
   }
   return words.textNow;
@@ -175,12 +177,13 @@ function refreshAges() {
 
 setInterval(refreshAges, 30_000);
 
-/** "in 29:07" up to an hour, then "in 3 h"; "passed" afterwards, like the template tag `countdown`. */
+/** "in 29:07" up to an hour, "in 71 h" up to four days, then "in 5 d"; "passed" afterwards, like the tag `countdown`. */
 function refreshCountdowns() {
   for (const time of document.querySelectorAll("time[data-until]")) {
     const left = Math.floor((Date.parse(time.dateTime) - Date.now()) / 1000);
     const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-    time.textContent = left <= 0 ? words.textPassed : fill(words.textUntil, { time: left < 3600 ? clock : age(left) });
+    const rounded = age(left, left < COUNTED_IN_HOURS ? STEPS.slice(1) : STEPS);
+    time.textContent = left <= 0 ? words.textPassed : fill(words.textUntil, { time: left < 3600 ? clock : rounded });
   }
 }
 

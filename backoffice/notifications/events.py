@@ -36,6 +36,7 @@ class Notice(TextChoices):
     EXPIRES_SOON = "expires_soon", _("Expires soon and waits for your decision")
     ESCALATED = "escalated", _("Has waited long for a decision")
     WITHOUT_APPROVERS = "without_approvers", _("Too few people can approve it")
+    PARTLY_APPROVED = "partly_approved", _("Approval given, more are needed")
     APPROVED = "approved", _("Approved")
     REJECTED = "rejected", _("Rejected")
     CANCELLED = "cancelled", _("Cancelled")
@@ -129,6 +130,7 @@ class Event:
     for_batch_rows: bool = (
         True  # also for operations that are rows of a batch, which is notified of as a whole
     )
+    pending: bool | None = None  # only if the operation was still pending afterwards, or only if it was not
 
 
 def _about_account(own: Notice, others: Notice | None = None) -> tuple[Event, ...]:
@@ -154,7 +156,8 @@ _START_CODE_REFUSED = Event(
 EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.OPERATION_PREPARED: (_WAITS,),
     Action.OPERATION_APPROVED: (
-        Event(Notice.APPROVED, Group.DECISIONS, Audience.OWNERS, for_batch_rows=False),
+        Event(Notice.PARTLY_APPROVED, Group.DECISIONS, Audience.OWNERS, for_batch_rows=False, pending=True),
+        Event(Notice.APPROVED, Group.DECISIONS, Audience.OWNERS, for_batch_rows=False, pending=False),
         _WAITS,
     ),
     Action.OPERATION_WAITING_ESCALATED: (Event(Notice.ESCALATED, Group.WAITING, Audience.NAMED),),

@@ -26,6 +26,7 @@ from tests import factories
 from tests.notifications.receivers import MailServer
 from tests.notifications.steps import notices_of
 from tests.operations.batches import payouts
+from tests.operations.pages.bulk.steps import LIMIT
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("mailbox")]
 
@@ -65,6 +66,18 @@ def test_the_preparer_hears_of_the_decision_and_others_that_it_can_be_sent(
     audit_feed.record_events_due()
     assert notices_of(preparer.pk) == ["approved"]
     assert notices_of(second_approver.pk) == ["waits", "waits"]
+
+
+def test_only_the_last_approval_is_told_as_approved(
+    preparer: User, approver: User, second_approver: User
+) -> None:
+    operation = factories.prepared(preparer, amount=LIMIT + 1)
+    factories.approve(operation, approver)
+    audit_feed.record_events_due()
+    assert notices_of(preparer.pk) == ["partly_approved"]
+    factories.approve(operation, second_approver)
+    audit_feed.record_events_due()
+    assert notices_of(preparer.pk) == ["partly_approved", "approved"]
 
 
 def test_the_preparer_hears_of_a_rejection_and_not_of_an_own_cancellation(

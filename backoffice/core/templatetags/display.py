@@ -36,6 +36,7 @@ def time_zone() -> str:
 
 
 _UNITS = ((86_400, _("{n} d")), (3_600, _("{n} h")), (60, _("{n} min")))
+_COUNTED_IN_HOURS = 4 * 86_400  # until a moment: of three days, "2 d" would remain at once
 
 
 @register.filter
@@ -126,7 +127,7 @@ def age(moment: datetime) -> SafeString:
 
 @register.simple_tag
 def countdown(moment: datetime) -> SafeString:
-    """`in 12 min` until the moment, then `passed`; app.js updates it while the page is open."""
+    """`in 12 min` until the moment, in hours below four days, then `passed`; app.js updates it on the open page."""
     remaining = int((moment - timezone.now()).total_seconds())
     written = '<time datetime="{}" title="{}" data-until>{}</time>'
     return format_html(written, moment.isoformat(), local_time(moment), _until(remaining))
@@ -141,6 +142,8 @@ def duration(seconds: int) -> str:
 def _until(seconds: int) -> str:
     if seconds <= 0:
         return gettext("passed")
+    if 3_600 <= seconds < _COUNTED_IN_HOURS:
+        return gettext("in {time}").format(time=gettext("{n} h").format(n=seconds // 3_600))
     return gettext("in {time}").format(time=duration(seconds))
 
 

@@ -16,6 +16,7 @@ from backoffice.notifications.events import EVENTS, Event
 from backoffice.notifications.models import AuditCursor
 from backoffice.notifications.recording.audiences import People, operation_ids
 from backoffice.notifications.recording.outbox import Happening, Outbox, audit_event
+from backoffice.operations.states import Status
 from backoffice.reports.models import ExportJob
 
 ENTRIES_AT_ONCE = 200
@@ -68,6 +69,8 @@ def _add(outbox: Outbox, people: People, entry: Entry, event: Event) -> None:
     concerned = people.concerned_by(entry)
     operation = concerned.operation
     if operation and not event.for_batch_rows and operation.pk in people.batch_rows:
+        return
+    if event.pending is not None and event.pending != (entry.detail.get("status") == Status.PENDING):
         return
     if entry.action in _OF_EXPORTS and _has_email_of_its_own(entry):
         return

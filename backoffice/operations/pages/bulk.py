@@ -22,7 +22,12 @@ from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.operations import permissions, policy
 from backoffice.operations.approval.requirements import levels_of_many
-from backoffice.operations.errors import AlreadyApprovedError, ContentUnreadableError, OperationError
+from backoffice.operations.errors import (
+    AlreadyApprovedError,
+    ContentUnreadableError,
+    NotInBulkError,
+    OperationError,
+)
 from backoffice.operations.kinds.base import Facts
 from backoffice.operations.kinds.registry import debits_a_balance, facts_of, read_content
 from backoffice.operations.models.operations import Operation
@@ -91,6 +96,7 @@ class BulkRow:
     facts: Facts
     first_payment: str
     skip_reason: str
+    must_be_alone: bool = False  # whether it is skipped only because it must be approved on its own page
 
 
 def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
@@ -100,14 +106,19 @@ def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecis
     levels = levels_of_many(rows) if approves else {}
     alike = look_alikes_of_payees({one.recipient_key or "" for one in rows}) if approves else {}
     return [
-        BulkRow(
-            operation,
-            _facts(operation),
-            first_payment_text(operation),
-            _skip_reason(person, operation, decision, levels=levels.get(operation.pk), alike=alike),
-        )
+        _row(operation, _obstacle(person, operation, decision, levels=levels.get(operation.pk), alike=alike))
         for operation in rows
     ]
+
+
+def _row(operation: Operation, obstacle: OperationError | None) -> BulkRow:
+    return BulkRow(
+        operation,
+        _facts(operation),
+        first_payment_text(operation),
+        str(obstacle or ""),
+        must_be_alone=isinstance(obstacle, NotInBulkError),
+    )
 
 
 def bulk_totals(rows: Sequence[BulkRow], *, debited: bool) -> list[tuple[str, Decimal]]:
@@ -126,14 +137,14 @@ def _facts(operation: Operation) -> Facts:
         return []
 
 
-def _skip_reason(
+def _obstacle(
     person: User,
     operation: Operation,
     decision: BulkDecision,
     *,
     levels: Levels | None,
     alike: Container[str | None],
-) -> str:
+) -> OperationError | None:
     try:
         if has_approved(person, operation) and decision is BulkDecision.APPROVE:
             raise AlreadyApprovedError
@@ -144,8 +155,8 @@ def _skip_reason(
         if decision is BulkDecision.APPROVE:
             policy.check_may_approve_in_bulk(operation, levels, alike=alike)
     except OperationError as exc:
-        return str(exc)
-    return ""
+        return exc
+    return None
 
 
 BulkForm = BulkApprovalForm | BulkRejectionForm
@@ -218,11 +229,13 @@ def _page(
 ) -> HttpResponse:
     rows = bulk_rows(request.user, chosen.operations, decision)
     included = [row for row in rows if not row.skip_reason]
+    left_out = [row for row in rows if row.skip_reason]
     context = {
         "decision": decision,
         "form": form,
         "included": included,
-        "left_out": [row for row in rows if row.skip_reason],
+        "left_out": left_out,
+        "one_by_one": bool(left_out) and all(row.must_be_alone for row in left_out),
         "totals": bulk_totals(included, debited=True),
         "not_debited": bulk_totals(included, debited=False),
         "missing": chosen.missing,

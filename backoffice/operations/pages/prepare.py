@@ -12,7 +12,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template import TemplateDoesNotExist
 from django.template.loader import select_template
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -262,9 +262,20 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
     except OperationError as exc:
         form.add_error(None, str(exc))
         return _refused(request, kind, form)
-    text = gettext("Submitted for approval. Another person must approve it.")
-    messages.success(request, text, extra_tags=operation.status)
+    messages.success(request, submitted_text(operation), extra_tags=operation.status)
     return redirect(operation)
+
+
+def submitted_text(operation: Operation) -> str:
+    """What the preparer reads after submitting: how many approvals are needed, if more than one."""
+    n = operation.approvals_needed
+    if n == 1:
+        return gettext("Submitted for approval. Another person must approve it.")
+    return ngettext(
+        "Submitted for approval. {n} approval is needed.",
+        "Submitted for approval. {n} approvals are needed.",
+        n,
+    ).format(n=n)
 
 
 def _unexplained_duplicates(

@@ -1,5 +1,7 @@
 """Template tags and filters for operations."""
 
+from collections.abc import Iterable
+
 from django import template
 from django.conf import settings
 from django.utils.html import format_html
@@ -7,6 +9,7 @@ from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.operations import permissions
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
@@ -17,6 +20,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import AUDIT_SENTENCES, LostAttemptState
 from backoffice.operations.models.reconciliation import ReconciliationResult
 from backoffice.operations.selectors import visible_operations
+from backoffice.operations.states import Status
 from payments_gateway import Account
 
 register = template.Library()
@@ -82,6 +86,22 @@ def opened_as(number: str, opened: OpenedAccounts) -> OpenedAccount | None:
 def is_open_to(kind: AnyKind, person: User) -> bool:
     """Whether this user may prepare operations of this kind."""
     return person.has_perm(kind.permission)
+
+
+@register.simple_tag
+def selectable_references(operations: Iterable[Operation], person: User) -> set[str]:
+    """The references of those that this user may choose in the list, to approve, reject or send several at once."""
+    approves, releases = person.has_perm(permissions.APPROVE), person.has_perm(permissions.RELEASE)
+    return {
+        one.reference
+        for one in operations
+        if (one.status == Status.APPROVED and releases)
+        or (one.status == Status.PENDING and approves and not _is_decided_alone(one))
+    }
+
+
+def _is_decided_alone(operation: Operation) -> bool:
+    return operation.kind in KINDS and KINDS[operation.kind].excluded_from_bulk
 
 
 @register.simple_block_tag

@@ -108,6 +108,21 @@ def test_an_age_is_its_largest_whole_unit(ago: timedelta, written: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("remaining", "written"),
+    [
+        (timedelta(seconds=-1), "passed"),
+        (timedelta(minutes=12, seconds=30), "in 12 min"),
+        (timedelta(days=3, seconds=-30), "in 71 h"),
+        (timedelta(days=4, seconds=-30), "in 95 h"),
+        (timedelta(days=4, seconds=30), "in 4 d"),
+    ],
+)
+def test_a_countdown_is_in_hours_below_four_days(remaining: timedelta, written: str) -> None:
+    html = rendered("{% countdown moment %}", moment=timezone.now() + remaining)
+    assert html.endswith(f"data-until>{written}</time>")
+
+
+@pytest.mark.parametrize(
     ("text", "written"),
     [
         (

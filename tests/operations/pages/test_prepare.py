@@ -84,6 +84,17 @@ def test_the_reviewed_content_is_prepared(as_preparer: Client, preparer: User, h
     assert str(operation.pk) == values["submission"]
 
 
+@pytest.mark.parametrize(
+    ("amount", "written"),
+    [("250000.00", "Another person must approve it."), ("10000000.01", "2 approvals are needed.")],
+)
+def test_the_approvals_needed_are_said_after_submitting(
+    as_preparer: Client, holder: str, amount: str, written: str
+) -> None:
+    answer = prepare(as_preparer, filled_in(holder, amount=amount))
+    assert f"Submitted for approval. {written}" in text_of(as_preparer.get(answer["Location"]))
+
+
 def test_resubmitting_a_form_makes_one_operation(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
     first, second = prepare(as_preparer, values), prepare(as_preparer, values)

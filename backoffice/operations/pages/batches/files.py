@@ -48,6 +48,7 @@ from backoffice.operations.models.batches import (
     PayoutFileRow,
     RowFlag,
 )
+from backoffice.operations.pages.prepare import submitted_text
 
 RECENT_FILES = 10
 _FORMULA_SIGNS = "=+-@\t\r"
@@ -230,8 +231,7 @@ def payout_file_submit(request: StaffRequest, pk: UUID) -> HttpResponse:
     except OperationError as exc:
         messages.error(request, str(exc))
         return redirect(file)
-    text = gettext("Submitted for approval. Another person must approve it.")
-    messages.success(request, text, extra_tags=operation.status)
+    messages.success(request, submitted_text(operation), extra_tags=operation.status)
     return redirect(operation)
 
 

@@ -359,6 +359,12 @@ def test_the_open_page_is_loaded_again_when_it_has_to_ask_for_a_code(
     assert "HX-Refresh" not in as_approver.get(live, {"asks": "1"}).headers
 
 
+def test_a_selection_of_nothing_to_send_is_not_counted(as_approver: Client, preparer: User) -> None:
+    html = text_of(as_approver.get(address(factories.prepared(preparer))))
+    assert "<h1>Nothing to send</h1>" in html
+    assert "then confirm" not in html
+
+
 def test_the_pages_keep_their_number_of_queries(
     as_approver: Client, preparer: User, approver: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:

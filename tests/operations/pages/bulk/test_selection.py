@@ -12,6 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow.approvals import BULK_LIMIT
 from tests import factories
+from tests.operations.conftest import SignIn
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.pages.bulk.steps import (
     APPROVE,
@@ -23,6 +24,7 @@ from tests.operations.pages.bulk.steps import (
     with_other_content,
 )
 from tests.operations.steps import status_of, text_of, unreadable
+from tests.policies.versions import levels, proposed
 
 pytestmark = pytest.mark.django_db
 
@@ -40,6 +42,47 @@ def test_operations_that_wait_for_approval_or_for_sending_can_be_selected(
         pending.reference,
     ]
     assert 'formaction="/operations/reject/"' in html
+
+
+def test_what_is_approved_one_by_one_cannot_be_selected(
+    as_approver: Client, preparer: User, operation: Operation
+) -> None:
+    alone = factories.prepared_of_kind("recipient", SAMPLES["recipient"], preparer)
+    html = text_of(as_approver.get("/operations/?tab=waiting"))
+    assert alone.reference in html
+    assert re.findall(r'name="operation" value="([^"]+)"', html) == [operation.reference]
+
+
+def test_without_anything_to_select_there_are_no_checkboxes(as_approver: Client, preparer: User) -> None:
+    factories.prepared_of_kind("recipient", SAMPLES["recipient"], preparer)
+    html = text_of(as_approver.get("/operations/?tab=waiting"))
+    assert "Select all" not in html
+    assert "Approve selected" not in html
+
+
+def test_who_has_no_action_for_several_selects_nothing(
+    sign_in: SignIn, administrator: User, second_administrator: User
+) -> None:
+    waiting = proposed(administrator, levels((1, {})))
+    html = text_of(sign_in(Client(), second_administrator).get("/operations/?tab=waiting"))
+    assert waiting.reference in html
+    assert 'type="checkbox" name="operation"' not in html
+    assert "Select all" not in html
+    assert "You confirm the list on the next page." not in html
+
+
+def test_a_confirmation_of_nothing_says_what_to_do(as_approver: Client, preparer: User) -> None:
+    two = factories.prepared_to_another_account(preparer, amount=LIMIT + 1)
+    late = expired(factories.prepared_to_another_account(preparer))
+    for address, operations, title in [
+        (APPROVE, [two], "These must be approved one by one"),
+        (APPROVE, [two, late], "Nothing to approve"),
+        (REJECT, [late], "Nothing to reject"),
+    ]:
+        html = text_of(confirm(as_approver, address, *operations))
+        assert f"<h1>{title}</h1>" in html
+        assert "0 operations" not in html
+        assert "then confirm" not in html
 
 
 @pytest.mark.parametrize("tab", ["open", "done"])

@@ -41,6 +41,16 @@ def test_the_rule_the_levels_and_the_people_are_named(
     assert "Can approve Chidi Nwosu" in shown
 
 
+def test_who_has_approved_at_a_level_is_named_before_what_is_missing(
+    preparer: User, approver: User, second_approver: User
+) -> None:
+    directors = group("Directors", approver, second_approver)
+    put_in_effect(levels((2, of_group(directors)), (1, {})))
+    operation = factories.approve(factories.prepared(preparer), approver)
+    shown = shown_to(second_approver, operation)
+    assert "2 of Directors · Amara Okafor approved · 1 approval missing" in shown
+
+
 def test_who_is_not_in_the_open_level_can_reject_and_not_approve(
     operation: Operation, approver: User, second_approver: User
 ) -> None:
