@@ -12,7 +12,7 @@ from backoffice.operations.batches.earlier_payments import (
     earlier_payments,
     repeated_in_file,
 )
-from backoffice.operations.batches.row_rules import RowRules, stored_similarity
+from backoffice.operations.batches.row_rules import RowRules, error_text, stored_similarity
 from backoffice.operations.kinds.base import KindForm, MoneyKind
 from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.registry import KINDS, AnyKind
@@ -52,8 +52,7 @@ class PayoutRows(RowRules):
         form, kind = self._form(row.cells), self.kind
         row.payload, row.flags, row.similar = None, [], []
         row.errors = [
-            [name if name in kind.file_fields else "", " ".join(map(str, errors))]
-            for name, errors in form.errors.items()
+            [name if name in kind.file_fields else "", error_text(form, name)] for name in form.errors
         ]
         if row.errors:
             return

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from django import forms
 from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import FileColumns
 from backoffice.operations.batches.payout_rows import NAME_FLAGS
-from backoffice.operations.batches.row_rules import RowRules, stored_similarity
+from backoffice.operations.batches.row_rules import RowRules, error_text, stored_similarity
 from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.recipient import RecipientChange, RecipientForm, RecipientPayload
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
@@ -62,7 +63,7 @@ class RecipientRows(RowRules):
             row.errors = [["type", _unknown_type_text()]]
             return
         form = _form(kind, row.cells)
-        row.errors = [_column_error(name, errors) for name, errors in form.errors.items()]
+        row.errors = [_column_error(form, name) for name in form.errors]
         if row.errors:
             return
         payload = form.content()
@@ -118,11 +119,11 @@ def _form(kind: RecipientType, cells: dict[str, str]) -> RecipientForm:
     return form
 
 
-def _column_error(name: str, errors: Any) -> list[str]:
+def _column_error(form: forms.Form, name: str) -> list[str]:
     """The error beside its cell; one of the whole form is beside the account."""
     column = _COLUMNS.get(name, name)
     known = {"type", "name", "account", *_OF_ALL_TYPES}
-    return [column if column in known else "account", " ".join(map(str, errors))]
+    return [column if column in known else "account", error_text(form, name)]
 
 
 def _rows_by_key(rows: Sequence[PayoutFileRow]) -> dict[str, list[PayoutFileRow]]:

@@ -4,11 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from django import forms
 from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import FileColumns
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
 from backoffice.recipients.comparison import SimilarAccount
+
+_LISTED = 8  # choices at most that an error names
 
 
 class RowRules(ABC):
@@ -37,6 +40,20 @@ class RowRules(ABC):
 
         `rows` are those with a payload, without their cells.
         """
+
+
+def error_text(form: forms.Form, name: str) -> str:
+    """The errors of a form's field in one text. A choice that is not offered is answered with those that are, since a
+    file shows no list.
+    """
+    errors = form.errors.as_data()[name]
+    asked = form.fields.get(name)
+    offered = [
+        str(value) for value, _label in getattr(asked, "choices", ()) if value and isinstance(value, str)
+    ]
+    if errors[0].code == "invalid_choice" and len(offered) <= _LISTED:
+        return gettext("Enter one of these: {values}.").format(values=", ".join(offered))
+    return " ".join(map(str, form.errors[name]))
 
 
 def stored_similarity(flag: RowFlag, one: SimilarAccount) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def test_a_file_with_errors_is_not_submitted(preparer: User) -> None:
     assert (file.state, file.row_count, file.error_count) == (FileState.CHECKED, 4, 2)
     errors_of = dict(file.rows.filter(has_errors=True).values_list("number", "errors"))
     assert {name for name, _ in errors_of[5]} == {"currency", "receiver_username"}
+    assert ["currency", "Enter one of these: NGN, USD."] in errors_of[5]
     with pytest.raises(errors.FileNotReadyError):
         submission.submit_file(file.pk, actor=preparer)
     assert not Operation.objects.exists()
