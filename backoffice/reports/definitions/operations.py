@@ -44,7 +44,8 @@ from backoffice.reports.report import (
 
 def operation_rows(user: User, form: OperationFilterForm) -> Iterator[Operation]:
     """The operations that the person may see, newest first, with approvals and attempts prefetched."""
-    return in_batches(form.chosen(user).apply(operations_with_history(user)), order=NEWEST_FIRST)
+    operations = form.chosen(user).apply(operations_with_history(user))
+    return in_batches(operations.select_related("batch_row__batch"), order=NEWEST_FIRST)
 
 
 def operations_count_query(user: User, form: OperationFilterForm) -> QuerySet[Operation]:
@@ -63,6 +64,12 @@ def _direction(operation: Operation) -> str:
 def _payment_reference(operation: Operation) -> str:
     """Our reference of an off-ramp payment at the provider; empty for other kinds."""
     return operation.payload["reference"] if operation.kind == PaymentKind.name else ""
+
+
+def _of_row(member: str) -> Callable[[Operation], object]:
+    """Of the row of a batch that became the operation; None for an operation that was none."""
+    get = attrgetter(member)
+    return lambda operation: get(operation.batch_row) if hasattr(operation, "batch_row") else None
 
 
 def _approvers(operation: Operation) -> str:
@@ -104,6 +111,9 @@ OPERATIONS = ComputedReport(
         Column("recipient", _("Recipient"), "recipient"),
         Column("recipient_detail", _("Recipient details"), "recipient_detail"),
         Column("payment_reference", _("Our reference"), _payment_reference),
+        Column("memo", _("Memo"), lambda operation: operation.payload.get("memo", "")),
+        Column("batch", _("Batch"), _of_row("batch.reference")),
+        Column("batch_row", _("Row in batch"), _of_row("number")),
         Column("prepared_by", _("Prepared by"), "preparer.full_name"),
         Column("prepared_at", _("Prepared at"), "prepared_at"),
         Column("approvals_needed", _("Approvals required"), "approvals_needed"),

@@ -21,6 +21,7 @@ from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.reports import report
 from tests import factories
 from tests.ledger import stored_transactions
+from tests.operations.batches import payouts
 from tests.operations.kinds.samples import SAMPLES
 from tests.recipients import registered
 from tests.reports import odd_values
@@ -50,6 +51,24 @@ def test_an_operation_is_exported_with_its_people_and_times(
     assert row["prepared_at"].endswith("+01:00")
     assert (row["sent_at"], row["sent_by"], row["provider_transaction_id"], row["fee"]) == ("", "", "", "")
     assert row["digest"] == operation.digest
+
+
+def test_the_outcomes_of_a_batch_name_the_rows_of_its_file(
+    download: Get, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    factories.prepared(preparer)
+    rows = {
+        (row["batch"], row["batch_row"]): (row["recipient"], row["memo"])
+        for row in download("operations").rows
+    }
+    expected = {
+        (batch.reference, str(one.number)): (one.recipient, one.payload.get("memo", ""))
+        for one in batch.rows.all()
+    }
+    assert len(expected) == 2
+    assert rows.items() >= expected.items()
+    assert {key for key in rows if key not in expected} == {("", "")}  # the batch, and what is in none
 
 
 @pytest.mark.parametrize(
