@@ -15,6 +15,7 @@ from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.accounts.staff import SETUP_LINK_LIFETIME
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
+from backoffice.audit.models import Entry
 from backoffice.core import clock
 
 
@@ -49,6 +50,20 @@ class Handover:
     shown_at: datetime | None
 
 
+@dataclass(frozen=True)
+class HandoverProgress:
+    """What became of a link and its start code. `passed_on_at` is of the reader's own half."""
+
+    person: User
+    part: str
+    """The reader's half: "link", "code", or empty for everybody else."""
+    passed_on_at: datetime | None = None
+    is_mailed: bool = False
+    has_signed_in: bool = False
+    is_open: bool = False
+    """Whether the reader can still view the half, or have the link sent."""
+
+
 def prepare_handover(user: User, *, operation: UUID, link_for: User, code_for: User) -> SetupLink:
     """A new link for this person, to be shown later; it ends the person's earlier one.
 
@@ -80,6 +95,31 @@ def handover_of(operation: UUID, person: User) -> Handover | None:
         return None
     is_link = person.pk == link.link_for_id
     return Handover(link, is_link, link.link_shown_at if is_link else link.code_shown_at)
+
+
+def handover_progress(
+    operation: UUID, *, since: datetime, person: User, reader: User, part: str
+) -> HandoverProgress:
+    """For an operation that was applied at this time. `person` is whom the link is for. At most two queries.
+
+    The link is deleted once it was used: what happened before is read from the audit log.
+    """
+    has_signed_in = person.last_login is not None and person.last_login > since
+    if has_signed_in or not part:
+        return HandoverProgress(person, part, has_signed_in=has_signed_in)
+    handed_over = [Action.SETUP_LINK_MAILED, Action.SETUP_LINK_SHOWN]
+    actions = handed_over if part == "link" else [Action.START_CODE_SHOWN]
+    target = {"target_type": person._meta.label_lower, "target_id": str(person.pk)}
+    entries = Entry.objects.filter(action__in=actions, actor=reader, at__gte=since, **target)
+    own = [one for one in entries if one.detail.get("operation", str(operation)) == str(operation)]
+    found = None if own else handover_of(operation, reader)
+    return HandoverProgress(
+        person,
+        part,
+        passed_on_at=own[0].at if own else None,
+        is_mailed=bool(own) and own[0].action == Action.SETUP_LINK_MAILED,
+        is_open=found is not None and found.shown_at is None,
+    )
 
 
 @transaction.atomic(durable=True)
