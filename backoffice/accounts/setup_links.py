@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import RecoveryCode, SetupLink, User
@@ -17,6 +18,9 @@ from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.audit.models import Entry
 from backoffice.core import clock
+
+MOST_TO_PASS_ON = 10
+"""How many of them the overview lists."""
 
 
 class HandoverError(Exception):
@@ -95,6 +99,20 @@ def handover_of(operation: UUID, person: User) -> Handover | None:
         return None
     is_link = person.pk == link.link_for_id
     return Handover(link, is_link, link.link_shown_at if is_link else link.code_shown_at)
+
+
+def links_to_pass_on() -> QuerySet[SetupLink]:
+    """The valid links of which the link itself or the start code was not passed on yet."""
+    unseen = Q(link_shown_at=None) | Q(code_shown_at=None)
+    valid = SetupLink.objects.filter(expires_at__gt=clock.now(), user__is_active=True)
+    return valid.filter(unseen, operation__isnull=False)
+
+
+def halves_to_pass_on(person: User) -> list[Handover]:
+    """The links and start codes that this person has not passed on yet, the oldest first. One query."""
+    own = Q(link_for=person, link_shown_at=None) | Q(code_for=person, code_shown_at=None)
+    found = links_to_pass_on().filter(own).select_related("user").order_by("created_at", "pk")
+    return [Handover(link, link.link_for_id == person.pk, None) for link in found[:MOST_TO_PASS_ON]]
 
 
 def handover_progress(

@@ -18,12 +18,12 @@ APPROVALS_WITHIN = timedelta(days=90)
 
 def team_members(now: datetime) -> QuerySet[User]:
     """Everyone with an account, with what the list shows of each: `has_second_factor`, `open_sessions`,
-    `approved_lately`, and what restricts the person.
+    `approved_lately`, the one-time link, and what restricts the person.
     """
     sessions = StaffSession.objects.filter(user=OuterRef("pk"), expire_date__gt=timezone.now())
     lately = Approval.objects.filter(approver=OuterRef("pk"), approved_at__gt=now - APPROVALS_WITHIN)
     device = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
-    return User.objects.annotate(
+    return User.objects.select_related("setup_link").annotate(
         has_second_factor=Exists(device),
         open_sessions=_count(sessions),
         approved_lately=_count(lately),

@@ -87,6 +87,29 @@ def test_after_the_link_was_sent_the_pages_say_so_and_offer_it_no_more(
     assert "<h1>One-time link</h1>" in page
 
 
+def test_overview_and_team_lead_whoever_must_act_to_the_operation(
+    administrator: User, second_administrator: User, invitation: Operation, sign_in: SignIn
+) -> None:
+    """Each of the two until the half was passed on; then the row says that the person has not signed in."""
+    person = SetupLink.objects.get().user
+    link = f'href="{invitation.get_absolute_url()}">'
+    for reader, half in ((administrator, "the link"), (second_administrator, "the start code")):
+        client = sign_in(Client(), reader)
+        overview = client.get(reverse("operations:overview")).content.decode()
+        assert f"{link}Pass on {half} to {person.full_name}</a>" in overview
+        assert "Nothing is waiting for you" not in overview
+        team = client.get(reverse("governance:team")).content.decode()
+        said = "Invited. Link not passed on yet." if reader == administrator else "Invited, has not signed in"
+        assert said in team
+        assert f"{link}Pass on {half}</a>" in team
+        client.post(address_of(invitation))
+        for page in ("operations:overview", "governance:team"):
+            assert f"Pass on {half}" not in client.get(reverse(page)).content.decode()
+    assert "Invited, has not signed in yet." in client.get(reverse("governance:team")).content.decode()
+    User.objects.filter(pk=person.pk).update(last_login=timezone.now())
+    assert "Invited" not in client.get(reverse("governance:team")).content.decode()
+
+
 def test_after_the_person_signed_in_the_pages_say_so(
     administrator: User, second_administrator: User, invitation: Operation, sign_in: SignIn
 ) -> None:
