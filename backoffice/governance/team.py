@@ -1,17 +1,23 @@
 """Who is in the team, for its pages: people, groups, and what waits to be agreed on."""
 
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
 from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, StaffGroup, StaffSession, User
-from backoffice.accounts.rights import latest_restricting_changes
+from backoffice.accounts.rights import AccountChange, BreakGlassChange, latest_restricting_changes
+from backoffice.accounts.roles import Role, active_administrators, enrolled_people
 from backoffice.operations.kinds.staff_change import StaffChangeKind
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.selectors import IS_OPEN
+from backoffice.policies.models import PolicyVersion
+from backoffice.recipients.models import RecipientVersion
 
 APPROVALS_WITHIN = timedelta(days=90)
 
@@ -29,6 +35,43 @@ def team_members(now: datetime) -> QuerySet[User]:
         approved_lately=_count(lately),
         **latest_restricting_changes("pk"),
     )
+
+
+@dataclass(frozen=True)
+class FirstSteps:
+    """What a new installation needs, and whether each of it is done. People count who have an authenticator."""
+
+    administrators: bool
+    has_groups: bool
+    people: bool
+    rules: bool
+    recipients: bool
+    incident: bool
+
+    @property
+    def are_done(self) -> bool:
+        return all(astuple(self))
+
+
+def first_steps() -> FirstSteps:
+    """The state of each step. One query."""
+    alone = BreakGlassChange.objects.unacknowledged().filter(change=AccountChange.INVITED_ALONE)
+    enrolled = enrolled_people()
+    found = (
+        User.objects.order_by("pk")
+        .values(
+            administrators=_count(active_administrators()),
+            has_groups=Exists(active_groups()),
+            people=Exists(enrolled.filter(groups__name=Role.PREPARER))
+            & Exists(enrolled.filter(groups__name=Role.APPROVER)),
+            rules=Exists(PolicyVersion.objects.all()),
+            recipients=Exists(RecipientVersion.objects.filter(operation__isnull=False)),
+            incident=~Exists(alone),
+        )
+        .first()
+    )
+    steps: dict[str, Any] = found or {}
+    return FirstSteps(**steps | {"administrators": steps["administrators"] >= REQUIRED_ADMINISTRATORS})
 
 
 def find_members(members: QuerySet[User], text: str) -> QuerySet[User]:
@@ -52,6 +95,6 @@ def waiting_change(person: User) -> Operation | None:
     return waiting.first()
 
 
-def _count(rows: QuerySet[StaffSession] | QuerySet[Approval]) -> Coalesce:
+def _count(rows: QuerySet[Any]) -> Coalesce:
     number = rows.order_by().values(one=Value(1)).annotate(number=Count("pk")).values("number")
     return Coalesce(Subquery(number), 0)

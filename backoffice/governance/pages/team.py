@@ -20,7 +20,7 @@ from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.formatting import local_day
 from backoffice.core.web.pagination import keyset_page
-from backoffice.governance.team import find_members, groups_with_size, team_members
+from backoffice.governance.team import find_members, first_steps, groups_with_size, team_members
 
 VIEW_TEAM = "accounts.view_user"
 PEOPLE_PER_PAGE = 50
@@ -63,7 +63,7 @@ def team(request: StaffRequest) -> HttpResponse:
         "rows": rows,
         "q": text,
         "review_due_at": overdue_review(),
-        "is_beginning": is_whole and not {Role.PREPARER.label, Role.APPROVER.label} <= roles_in(rows),
+        "first_steps": first_steps() if is_whole else None,
     }
     return render(request, "governance/team.html", context)
 
@@ -106,11 +106,6 @@ def invitation_of(person: User, reader: User) -> Invitation | None:
     if link.code_for_id == reader.pk and link.code_shown_at is None:
         return Invitation(text, gettext("Pass on the start code"), link.operation)
     return Invitation(text)
-
-
-def roles_in(rows: Iterable[TeamRow]) -> set[object]:
-    """The roles, as the reader calls them, that active people of these rows have."""
-    return {role for row in rows if row.person.is_active for role in row.roles}
 
 
 def role_labels(person: User) -> list[str]:
