@@ -4,14 +4,20 @@ from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from backoffice.accounts.access_report import review_due_after
 from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
 from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, StaffGroup, StaffSession, User
-from backoffice.accounts.rights import AccountChange, BreakGlassChange, latest_restricting_changes
+from backoffice.accounts.rights import (
+    AccessReview,
+    AccountChange,
+    BreakGlassChange,
+    latest_restricting_changes,
+)
 from backoffice.accounts.roles import Role, active_administrators, enrolled_people
 from backoffice.operations.kinds.staff_change import StaffChangeKind
 from backoffice.operations.models.operations import Approval, Operation
@@ -42,7 +48,7 @@ class FirstSteps:
     """What a new installation needs, and whether each of it is done. People count who have an authenticator."""
 
     administrators: bool
-    has_groups: bool
+    groups: bool
     people: bool
     rules: bool
     recipients: bool
@@ -53,25 +59,40 @@ class FirstSteps:
         return all(astuple(self))
 
 
-def first_steps() -> FirstSteps:
-    """The state of each step. One query."""
+@dataclass(frozen=True)
+class TeamState:
+    """What the Team page shows besides the people. `has_others`: besides administrators."""
+
+    steps: FirstSteps
+    has_others: bool
+    review_due_at: datetime | None
+
+
+def team_state() -> TeamState:
+    """The first steps, and when the access review is due. One query."""
     alone = BreakGlassChange.objects.unacknowledged().filter(change=AccountChange.INVITED_ALONE)
     enrolled = enrolled_people()
+    steps = {
+        "administrators": Q(number_of_administrators__gte=REQUIRED_ADMINISTRATORS),
+        "groups": Exists(active_groups()),
+        "people": Exists(enrolled.filter(groups__name=Role.PREPARER))
+        & Exists(enrolled.filter(groups__name=Role.APPROVER)),
+        "rules": Exists(PolicyVersion.objects.all()),
+        "recipients": Exists(RecipientVersion.objects.filter(operation__isnull=False)),
+        "incident": ~Exists(alone),
+    }
+    last_review = AccessReview.objects.values("signed_at")[:1]
     found = (
-        User.objects.order_by("pk")
-        .values(
-            administrators=_count(active_administrators()),
-            has_groups=Exists(active_groups()),
-            people=Exists(enrolled.filter(groups__name=Role.PREPARER))
-            & Exists(enrolled.filter(groups__name=Role.APPROVER)),
-            rules=Exists(PolicyVersion.objects.all()),
-            recipients=Exists(RecipientVersion.objects.filter(operation__isnull=False)),
-            incident=~Exists(alone),
-        )
-        .first()
+        User.objects.order_by("created_at")
+        .annotate(number_of_administrators=_count(active_administrators()))
+        .values_list(
+            Exists(User.objects.exclude(groups__name=Role.ADMINISTRATOR)),
+            Coalesce(Subquery(last_review), "created_at"),
+            *(Case(When(done, then=True), default=False) for done in steps.values()),
+        )[0]
     )
-    steps: dict[str, Any] = found or {}
-    return FirstSteps(**steps | {"administrators": steps["administrators"] >= REQUIRED_ADMINISTRATORS})
+    has_others, began, *done = found
+    return TeamState(FirstSteps(*done), has_others, review_due_after(began))
 
 
 def find_members(members: QuerySet[User], text: str) -> QuerySet[User]:

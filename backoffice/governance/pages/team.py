@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
-from backoffice.accounts.access_report import AccessRow, RightKind, review_due_at
+from backoffice.accounts.access_report import AccessRow, RightKind
 from backoffice.accounts.groups import groups_of
 from backoffice.accounts.models import SetupLink, User
 from backoffice.accounts.rights import Restriction, restrictions_of
@@ -20,7 +20,7 @@ from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.formatting import local_day
 from backoffice.core.web.pagination import keyset_page
-from backoffice.governance.team import find_members, first_steps, groups_with_size, team_members
+from backoffice.governance.team import find_members, groups_with_size, team_members, team_state
 
 VIEW_TEAM = "accounts.view_user"
 PEOPLE_PER_PAGE = 50
@@ -58,12 +58,15 @@ def team(request: StaffRequest) -> HttpResponse:
     page = keyset_page(found, order=order, cursor=cursor, size=PEOPLE_PER_PAGE)
     rows = team_rows(page.rows, request.user)
     is_whole = not (text or page.previous_cursor or page.next_cursor)
+    state = team_state()
+    due = state.review_due_at
     context = {
         "page": page,
         "rows": rows,
         "q": text,
-        "review_due_at": overdue_review(),
-        "first_steps": first_steps() if is_whole else None,
+        "review_due_at": due if due is not None and due < timezone.now() else None,
+        "first_steps": state.steps if is_whole else None,
+        "has_others": state.has_others,
     }
     return render(request, "governance/team.html", context)
 
@@ -125,9 +128,3 @@ def shown_rights(rows: Iterable[AccessRow]) -> list[AccessRow]:
         )
         for row in rows
     ]
-
-
-def overdue_review() -> object:
-    """When the access review was due, if that has passed."""
-    due = review_due_at()
-    return due if due is not None and due < timezone.now() else None
