@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import RecoveryCode, SetupLink, User
@@ -15,7 +16,11 @@ from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.accounts.staff import SETUP_LINK_LIFETIME
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
+from backoffice.audit.models import Entry
 from backoffice.core import clock
+
+MOST_TO_PASS_ON = 10
+"""How many of them the overview lists."""
 
 
 class HandoverError(Exception):
@@ -49,6 +54,20 @@ class Handover:
     shown_at: datetime | None
 
 
+@dataclass(frozen=True)
+class HandoverProgress:
+    """What became of a link and its start code. `passed_on_at` is of the reader's own half."""
+
+    person: User
+    part: str
+    """The reader's half: "link", "code", or empty for everybody else."""
+    passed_on_at: datetime | None = None
+    is_mailed: bool = False
+    has_signed_in: bool = False
+    is_open: bool = False
+    """Whether the reader can still view the half, or have the link sent."""
+
+
 def prepare_handover(user: User, *, operation: UUID, link_for: User, code_for: User) -> SetupLink:
     """A new link for this person, to be shown later; it ends the person's earlier one.
 
@@ -80,6 +99,45 @@ def handover_of(operation: UUID, person: User) -> Handover | None:
         return None
     is_link = person.pk == link.link_for_id
     return Handover(link, is_link, link.link_shown_at if is_link else link.code_shown_at)
+
+
+def links_to_pass_on() -> QuerySet[SetupLink]:
+    """The valid links of which the link itself or the start code was not passed on yet."""
+    unseen = Q(link_shown_at=None) | Q(code_shown_at=None)
+    valid = SetupLink.objects.filter(expires_at__gt=clock.now(), user__is_active=True)
+    return valid.filter(unseen, operation__isnull=False)
+
+
+def halves_to_pass_on(person: User) -> list[Handover]:
+    """The links and start codes that this person has not passed on yet, the oldest first. One query."""
+    own = Q(link_for=person, link_shown_at=None) | Q(code_for=person, code_shown_at=None)
+    found = links_to_pass_on().filter(own).select_related("user").order_by("created_at", "pk")
+    return [Handover(link, link.link_for_id == person.pk, None) for link in found[:MOST_TO_PASS_ON]]
+
+
+def handover_progress(
+    operation: UUID, *, since: datetime, person: User, reader: User, part: str
+) -> HandoverProgress:
+    """For an operation that was applied at this time. `person` is whom the link is for. At most two queries.
+
+    The link is deleted once it was used: what happened before is read from the audit log.
+    """
+    has_signed_in = person.last_login is not None and person.last_login > since
+    if has_signed_in or not part:
+        return HandoverProgress(person, part, has_signed_in=has_signed_in)
+    handed_over = [Action.SETUP_LINK_MAILED, Action.SETUP_LINK_SHOWN]
+    actions = handed_over if part == "link" else [Action.START_CODE_SHOWN]
+    target = {"target_type": person._meta.label_lower, "target_id": str(person.pk)}
+    entries = Entry.objects.filter(action__in=actions, actor=reader, at__gte=since, **target)
+    own = [one for one in entries if one.detail.get("operation", str(operation)) == str(operation)]
+    found = None if own else handover_of(operation, reader)
+    return HandoverProgress(
+        person,
+        part,
+        passed_on_at=own[0].at if own else None,
+        is_mailed=bool(own) and own[0].action == Action.SETUP_LINK_MAILED,
+        is_open=found is not None and found.shown_at is None,
+    )
 
 
 @transaction.atomic(durable=True)

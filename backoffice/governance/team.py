@@ -1,34 +1,98 @@
 """Who is in the team, for its pages: people, groups, and what waits to be agreed on."""
 
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from backoffice.accounts.access_report import review_due_after
+from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
 from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, StaffGroup, StaffSession, User
-from backoffice.accounts.rights import latest_restricting_changes
+from backoffice.accounts.rights import (
+    AccessReview,
+    AccountChange,
+    BreakGlassChange,
+    latest_restricting_changes,
+)
+from backoffice.accounts.roles import Role, active_administrators, enrolled_people
 from backoffice.operations.kinds.staff_change import StaffChangeKind
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.selectors import IS_OPEN
+from backoffice.policies.models import PolicyVersion
+from backoffice.recipients.models import RecipientVersion
 
 APPROVALS_WITHIN = timedelta(days=90)
 
 
 def team_members(now: datetime) -> QuerySet[User]:
     """Everyone with an account, with what the list shows of each: `has_second_factor`, `open_sessions`,
-    `approved_lately`, and what restricts the person.
+    `approved_lately`, the one-time link, and what restricts the person.
     """
     sessions = StaffSession.objects.filter(user=OuterRef("pk"), expire_date__gt=timezone.now())
     lately = Approval.objects.filter(approver=OuterRef("pk"), approved_at__gt=now - APPROVALS_WITHIN)
     device = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
-    return User.objects.annotate(
+    return User.objects.select_related("setup_link").annotate(
         has_second_factor=Exists(device),
         open_sessions=_count(sessions),
         approved_lately=_count(lately),
         **latest_restricting_changes("pk"),
     )
+
+
+@dataclass(frozen=True)
+class FirstSteps:
+    """What a new installation needs, and whether each of it is done. People count who have an authenticator."""
+
+    administrators: bool
+    groups: bool
+    people: bool
+    rules: bool
+    recipients: bool
+    incident: bool
+
+    @property
+    def are_done(self) -> bool:
+        return all(astuple(self))
+
+
+@dataclass(frozen=True)
+class TeamState:
+    """What the Team page shows besides the people. `has_others`: besides administrators."""
+
+    steps: FirstSteps
+    has_others: bool
+    review_due_at: datetime | None
+
+
+def team_state() -> TeamState:
+    """The first steps, and when the access review is due. One query."""
+    alone = BreakGlassChange.objects.unacknowledged().filter(change=AccountChange.INVITED_ALONE)
+    enrolled = enrolled_people()
+    steps = {
+        "administrators": Q(number_of_administrators__gte=REQUIRED_ADMINISTRATORS),
+        "groups": Exists(active_groups()),
+        "people": Exists(enrolled.filter(groups__name=Role.PREPARER))
+        & Exists(enrolled.filter(groups__name=Role.APPROVER)),
+        "rules": Exists(PolicyVersion.objects.all()),
+        "recipients": Exists(RecipientVersion.objects.filter(operation__isnull=False)),
+        "incident": ~Exists(alone),
+    }
+    last_review = AccessReview.objects.values("signed_at")[:1]
+    found = (
+        User.objects.order_by("created_at")
+        .annotate(number_of_administrators=_count(active_administrators()))
+        .values_list(
+            Exists(User.objects.exclude(groups__name=Role.ADMINISTRATOR)),
+            Coalesce(Subquery(last_review), "created_at"),
+            *(Case(When(done, then=True), default=False) for done in steps.values()),
+        )[0]
+    )
+    has_others, began, *done = found
+    return TeamState(FirstSteps(*done), has_others, review_due_after(began))
 
 
 def find_members(members: QuerySet[User], text: str) -> QuerySet[User]:
@@ -52,6 +116,6 @@ def waiting_change(person: User) -> Operation | None:
     return waiting.first()
 
 
-def _count(rows: QuerySet[StaffSession] | QuerySet[Approval]) -> Coalesce:
+def _count(rows: QuerySet[Any]) -> Coalesce:
     number = rows.order_by().values(one=Value(1)).annotate(number=Count("pk")).values("number")
     return Coalesce(Subquery(number), 0)

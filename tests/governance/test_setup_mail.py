@@ -73,6 +73,61 @@ def test_a_mailed_link_is_neither_mailed_again_nor_shown(
     assert len(mail.outbox) == 1
 
 
+def test_after_the_link_was_sent_the_pages_say_so_and_offer_it_no_more(
+    administrator: User, invitation: Operation, sign_in: SignIn
+) -> None:
+    client, person = sign_in(Client(), administrator), SetupLink.objects.get().user
+    assert "Pass on the link…" in client.get(invitation.get_absolute_url()).content.decode()
+    client.post(address_of(invitation), BY_MAIL)
+    for address in (invitation.get_absolute_url(), address_of(invitation)):
+        page = client.get(address).content.decode()
+        assert f"Link sent to {person.email}, " in page
+        assert "Pass on the link…" not in page
+        assert "There is nothing to show" not in page
+    assert "<h1>One-time link</h1>" in page
+
+
+def test_overview_and_team_lead_whoever_must_act_to_the_operation(
+    administrator: User, second_administrator: User, invitation: Operation, sign_in: SignIn
+) -> None:
+    """Each of the two until the half was passed on; then the row says that the person has not signed in."""
+    person = SetupLink.objects.get().user
+    link = f'href="{invitation.get_absolute_url()}">'
+    for reader, half in ((administrator, "the link"), (second_administrator, "the start code")):
+        client = sign_in(Client(), reader)
+        overview = client.get(reverse("operations:overview")).content.decode()
+        assert f"{link}Pass on {half} to {person.full_name}</a>" in overview
+        assert "Nothing is waiting for you" not in overview
+        team = client.get(reverse("governance:team")).content.decode()
+        said = "Invited. Link not passed on yet." if reader == administrator else "Invited, has not signed in"
+        assert said in team
+        assert f"{link}Pass on {half}</a>" in team
+        client.post(address_of(invitation))
+        for page in ("operations:overview", "governance:team"):
+            assert f"Pass on {half}" not in client.get(reverse(page)).content.decode()
+    assert "Invited, has not signed in yet." in client.get(reverse("governance:team")).content.decode()
+    User.objects.filter(pk=person.pk).update(last_login=timezone.now())
+    assert "Invited" not in client.get(reverse("governance:team")).content.decode()
+
+
+def test_after_the_person_signed_in_the_pages_say_so(
+    administrator: User, second_administrator: User, invitation: Operation, sign_in: SignIn
+) -> None:
+    client = sign_in(Client(), administrator)
+    client.post(address_of(invitation), BY_MAIL)
+    person = SetupLink.objects.get().user
+    User.objects.filter(pk=person.pk).update(last_login=timezone.now())
+    SetupLink.objects.all().delete()
+    for reader, title in ((administrator, "One-time link"), (second_administrator, "Start code")):
+        client = sign_in(Client(), reader)
+        for address in (invitation.get_absolute_url(), address_of(invitation)):
+            page = client.get(address).content.decode()
+            assert f"{person.full_name} has signed in." in page
+            assert "Pass on the link…" not in page
+            assert "View start code…" not in page
+        assert f"<h1>{title}</h1>" in page
+
+
 def test_the_start_code_is_never_mailed(
     second_administrator: User, invitation: Operation, sign_in: SignIn
 ) -> None:

@@ -18,7 +18,7 @@ from django.utils import timezone
 from backoffice import settings as product_settings
 from backoffice.accounts import groups
 from backoffice.accounts.access_report import REVIEW_INTERVAL, access_rows, report_digest
-from backoffice.accounts.models import SetupLink, StaffSession, User
+from backoffice.accounts.models import AuthenticatorDevice, SetupLink, StaffSession, User
 from backoffice.accounts.rights import AccessReview, AccountChange, BreakGlassChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
 from backoffice.audit.actions import Action
@@ -42,6 +42,7 @@ from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.operations.kinds.staff import changes
 from tests.policies.versions import put_in_effect
+from tests.recipients import registered
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
@@ -319,14 +320,37 @@ def test_the_first_administrator_invites_the_second_without_a_shell(
     assert changes.agreed(payload, first_administrator, ibrahim).status == Status.SUCCEEDED
 
 
-def test_the_team_page_lists_the_first_steps_until_somebody_prepares_and_somebody_approves(
-    as_administrator: Client, approver: User, preparer: User
+def steps_done(page: Any) -> list[bool]:
+    """Of each of the first steps, whether it is marked as done; empty without the list."""
+    steps = page.content.decode().partition("Set up the team")[2].partition("</ol>")[0]
+    return [">Done<" in step for step in steps.split("<li>")[1:]]
+
+
+def test_the_team_page_lists_the_first_steps_until_each_is_done(
+    as_administrator: Client,
+    administrator: User,
+    second_administrator: User,
+    approver: User,
+    preparer: User,
 ) -> None:
+    """Roles of people who have never signed in do not count."""
     page = reverse("governance:team")
+    assert steps_done(as_administrator.get(page)) == [True, False, True, False, False, True]
+    alone = {"user": second_administrator, "change": AccountChange.INVITED_ALONE, "invited_by": administrator}
+    BreakGlassChange.objects.create(at=timezone.now(), **alone)
+    never_signed_in = AuthenticatorDevice.objects.filter(user__in=[approver, second_administrator])
+    never_signed_in.update(confirmed=False)
+    assert steps_done(as_administrator.get(page)) == [False] * 6
+    never_signed_in.update(confirmed=True)
+    groups.create_group("Treasury")
+    put_in_effect({"when": {"kinds": ["withdrawal"]}, "levels": [{"needed": 1}]})
+    assert steps_done(as_administrator.get(page)) == [True, True, True, True, False, False]
+    assert steps_done(as_administrator.get(page, {"q": preparer.full_name})) == []
+    third = factories.person("Third Person", Role.ADMINISTRATOR)
+    BreakGlassChange.objects.update(acknowledged_by=third, acknowledged_at=timezone.now(), note="Met both")
+    assert steps_done(as_administrator.get(page)) == [True, True, True, True, False, True]
+    registered.agreed(registered.user(), preparer, approver)
     assert "Set up the team" not in text_of(as_administrator.get(page))
-    User.objects.filter(pk=approver.pk).update(is_active=False)
-    assert "Set up the team" in text_of(as_administrator.get(page))
-    assert "Set up the team" not in text_of(as_administrator.get(page, {"q": preparer.full_name}))
 
 
 def test_a_mistyped_address_is_corrected_by_another_invitation(first_administrator: User) -> None:

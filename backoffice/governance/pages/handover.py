@@ -20,6 +20,7 @@ from backoffice.core.web.mail import MailNotSentError
 from backoffice.core.web.submissions import shown_once
 from backoffice.governance.pages.setup_mail import mail_setup_link, may_mail_links, setup_address
 from backoffice.governance.pages.team import VIEW_TEAM
+from backoffice.operations.kinds.staff_change import progress_of_handover
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.states import Status
@@ -43,6 +44,7 @@ def handover(request: StaffRequest, pk: UUID) -> HttpResponse:
     context: dict[str, object] = {
         "operation": operation,
         "handover": found,
+        "progress": progress_of_handover(operation, request.user),
         "form": form,
         "may_mail": may_mail,
     }

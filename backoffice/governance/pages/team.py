@@ -3,26 +3,38 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
-from backoffice.accounts.access_report import AccessRow, RightKind, review_due_at
+from backoffice.accounts.access_report import AccessRow, RightKind
 from backoffice.accounts.groups import groups_of
-from backoffice.accounts.models import User
+from backoffice.accounts.models import SetupLink, User
 from backoffice.accounts.rights import Restriction, restrictions_of
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.formatting import local_day
 from backoffice.core.web.pagination import keyset_page
-from backoffice.governance.team import find_members, groups_with_size, team_members
+from backoffice.governance.team import find_members, groups_with_size, team_members, team_state
 
 VIEW_TEAM = "accounts.view_user"
 PEOPLE_PER_PAGE = 50
 _LONGEST_SEARCH = 60
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """How far somebody is who was invited and has not signed in yet."""
+
+    text: str
+    step: str = ""
+    """What the reader has to do, on the page of the operation; empty if nothing."""
+    operation: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,7 @@ class TeamRow:
     roles: list[str]
     groups: list[str]
     restriction: Restriction | None
+    invitation: Invitation | None
 
 
 @require_safe
@@ -43,14 +56,17 @@ def team(request: StaffRequest) -> HttpResponse:
     found = find_members(team_members(timezone.now()), text).prefetch_related("groups")
     order, cursor = ("full_name", "id"), request.GET.get("cursor")
     page = keyset_page(found, order=order, cursor=cursor, size=PEOPLE_PER_PAGE)
-    rows = team_rows(page.rows)
+    rows = team_rows(page.rows, request.user)
     is_whole = not (text or page.previous_cursor or page.next_cursor)
+    state = team_state()
+    due = state.review_due_at
     context = {
         "page": page,
         "rows": rows,
         "q": text,
-        "review_due_at": overdue_review(),
-        "is_beginning": is_whole and not {Role.PREPARER.label, Role.APPROVER.label} <= roles_in(rows),
+        "review_due_at": due if due is not None and due < timezone.now() else None,
+        "first_steps": state.steps if is_whole else None,
+        "has_others": state.has_others,
     }
     return render(request, "governance/team.html", context)
 
@@ -62,7 +78,7 @@ def group_list(request: StaffRequest) -> HttpResponse:
     return render(request, "governance/groups.html", {"groups": groups_with_size()})
 
 
-def team_rows(people: list[User]) -> list[TeamRow]:
+def team_rows(people: list[User], reader: User) -> list[TeamRow]:
     """What the list shows of people of `team_members` with prefetched roles. One query, for their groups."""
     groups = groups_of(person.pk for person in people)
     return [
@@ -71,14 +87,28 @@ def team_rows(people: list[User]) -> list[TeamRow]:
             role_labels(person),
             list(groups.get(person.pk, {}).values()),
             max(restrictions_of(vars(person)), key=lambda one: one.until, default=None),
+            invitation_of(person, reader),
         )
         for person in people
     ]
 
 
-def roles_in(rows: Iterable[TeamRow]) -> set[object]:
-    """The roles, as the reader calls them, that active people of these rows have."""
-    return {role for row in rows if row.person.is_active for role in row.roles}
+def invitation_of(person: User, reader: User) -> Invitation | None:
+    """How far the invitation is; None once the person has signed in. Needs the fetched `setup_link`."""
+    link: SetupLink | None = getattr(person, "setup_link", None)
+    if link is None or person.last_login is not None or not person.is_active:
+        return None
+    if link.expires_at <= timezone.now():
+        return Invitation(gettext("Invited. The link has expired."))
+    is_passed_on = link.operation is None or link.link_shown_at is not None
+    text = gettext("Invited, has not signed in yet.")
+    if not is_passed_on:
+        text = gettext("Invited. Link not passed on yet.")
+    if not is_passed_on and link.link_for_id == reader.pk:
+        return Invitation(text, gettext("Pass on the link"), link.operation)
+    if link.code_for_id == reader.pk and link.code_shown_at is None:
+        return Invitation(text, gettext("Pass on the start code"), link.operation)
+    return Invitation(text)
 
 
 def role_labels(person: User) -> list[str]:
@@ -98,9 +128,3 @@ def shown_rights(rows: Iterable[AccessRow]) -> list[AccessRow]:
         )
         for row in rows
     ]
-
-
-def overdue_review() -> object:
-    """When the access review was due, if that has passed."""
-    due = review_due_at()
-    return due if due is not None and due < timezone.now() else None

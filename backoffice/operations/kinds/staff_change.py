@@ -16,12 +16,15 @@ from pydantic import BaseModel, ConfigDict
 from backoffice.accounts.groups import active_groups, groups_of
 from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
+from backoffice.accounts.setup_links import HandoverProgress, handover_progress
 from backoffice.accounts.staff import role_names
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.kinds.staffing import NEW_PERSON, Staffing, check_staffing
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
 from backoffice.operations.refusals import Refusal
+from backoffice.operations.states import Status
 
 
 class StaffChange(TextChoices):
@@ -41,6 +44,8 @@ OF_PERSON = frozenset({StaffChange.RIGHTS, StaffChange.REACTIVATE, StaffChange.S
 OF_GROUP = frozenset({StaffChange.RENAME_GROUP, StaffChange.RETIRE_GROUP})
 """Changes of a group that exists."""
 CHOOSES_RIGHTS = frozenset({StaffChange.INVITE, StaffChange.RIGHTS})
+MAKES_LINK = frozenset({StaffChange.INVITE, StaffChange.SECOND_FACTOR})
+"""Changes that give the person a one-time link with a start code."""
 _NAMES_GROUP = frozenset({StaffChange.CREATE_GROUP, StaffChange.RENAME_GROUP})
 
 
@@ -112,6 +117,22 @@ def check_applicable(payload: StaffChangePayload) -> None:
     check_staffing(before, _staffing_after(before, payload))
 
 
+def progress_of_handover(operation: Operation, reader: User) -> HandoverProgress | None:
+    """What became of the link and the start code of an applied change; None if it made no link. Four queries."""
+    content = operation.payload
+    if operation.kind != StaffChangeKind.name or operation.status != Status.SUCCEEDED:
+        return None
+    if content.get("change") not in MAKES_LINK or operation.closed_at is None:
+        return None
+    person = User.objects.filter(email=content.get("email", "")).first()
+    if person is None:
+        return None
+    part = "link" if operation.preparer_id == reader.pk else ""
+    if not part and any(one.approver_id == reader.pk for one in operation.approvals.all()):
+        part = "code"
+    return handover_progress(operation.pk, since=operation.closed_at, person=person, reader=reader, part=part)
+
+
 def _staffing_after(before: Staffing, payload: StaffChangePayload) -> Staffing:
     if payload.change == StaffChange.RETIRE_GROUP:
         return before.without_group(payload.group)
@@ -162,10 +183,26 @@ class StaffChangeForm(KindForm):
         label=_("Email address"), max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "off"})
     )
     group_name = forms.CharField(label=_("Group name"), max_length=60)
-    role_preparer = forms.BooleanField(label=Role.PREPARER.label, required=False)
-    role_approver = forms.BooleanField(label=Role.APPROVER.label, required=False)
-    role_auditor = forms.BooleanField(label=Role.AUDITOR.label, required=False)
-    role_administrator = forms.BooleanField(label=Role.ADMINISTRATOR.label, required=False)
+    role_preparer = forms.BooleanField(
+        label=Role.PREPARER.label,
+        required=False,
+        help_text=_("Prepares payments and recipients. Cannot approve or send them."),
+    )
+    role_approver = forms.BooleanField(
+        label=Role.APPROVER.label,
+        required=False,
+        help_text=_("Approves and sends payments that others prepared."),
+    )
+    role_auditor = forms.BooleanField(
+        label=Role.AUDITOR.label,
+        required=False,
+        help_text=_("Sees operations, balances and the audit log. Cannot prepare, approve or send."),
+    )
+    role_administrator = forms.BooleanField(
+        label=Role.ADMINISTRATOR.label,
+        required=False,
+        help_text=_("Prepares and approves changes to people, groups and rules. Cannot approve payments."),
+    )
     reason = forms.CharField(
         label=_("Reason"),
         max_length=300,
@@ -358,6 +395,8 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
 
     def cautions(self, payload: StaffChangePayload) -> list[str]:
         found = []
+        if payload.change == StaffChange.INVITE and not payload.roles:
+            found.append(gettext("Without a role this person can do nothing."))
         if Role.ADMINISTRATOR in payload.new_roles:
             found.append(gettext("An administrator can prepare and approve staff changes."))
         if payload.change == StaffChange.SECOND_FACTOR:

@@ -23,6 +23,7 @@ from backoffice.accounts.access_report import review_due_after
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import AccessReview, BreakGlassChange
 from backoffice.accounts.roles import active_administrators
+from backoffice.accounts.setup_links import links_to_pass_on
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.models import ChainHead
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
@@ -253,7 +254,8 @@ class SystemHealth:
     """The last run of the integrity checks; `at` is None if there was none.
 
     `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
-    `open_break_glass` counts unacknowledged account changes with break-glass.
+    `open_break_glass` counts unacknowledged account changes with break-glass, `links_to_pass_on` the one-time links of
+    which a half was not passed on.
     """
 
     at: datetime | None
@@ -265,6 +267,7 @@ class SystemHealth:
     open_break_glass: int = 0
     access_review_due_at: datetime | None = None
     active_administrators: int = 0
+    links_to_pass_on: int = 0
 
     @property
     def is_access_review_overdue(self) -> bool:
@@ -321,6 +324,7 @@ def _counts() -> dict[str, Any]:
         "open_incidents": _count_of(open_incidents()),
         "open_break_glass": _count_of(BreakGlassChange.objects.unacknowledged()),
         "active_administrators": _count_of(active_administrators()),
+        "links_to_pass_on": _count_of(links_to_pass_on()),
         "last_review": Subquery(AccessReview.objects.values("signed_at")[:1]),
         "first_account": Subquery(User.objects.order_by("created_at").values("created_at")[:1]),
     }
@@ -328,7 +332,7 @@ def _counts() -> dict[str, Any]:
 
 def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
     """The members of `SystemHealth` in a row with `_counts`."""
-    names = ("open_incidents", "open_break_glass", "active_administrators")
+    names = ("open_incidents", "open_break_glass", "active_administrators", "links_to_pass_on")
     due = review_due_after(found.get("last_review") or found.get("first_account"))
     return {name: found.get(name, 0) for name in names} | {"access_review_due_at": due}
 

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.accounts.setup_links import halves_to_pass_on
 from backoffice.core.cached_reads import failed_read_text
 from backoffice.ledger import balances as ledger_services
 from backoffice.ledger.balances import balances_with_long_trend
@@ -154,16 +155,18 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     decides = may_decide_any(person)
     main = first_waiting(person) if decides else first_in_progress(person)
     open_now, ended_lately = status_counts(now)
+    health = system_health()
     needs_attention = any(one.status in NEEDS_ATTENTION for one in open_now)
     return {
         "decides": decides,
         "waiting": main if decides else OperationGroup(),
+        "halves": halves_to_pass_on(person) if decides and health.links_to_pass_on else [],
         "waiting_count": main.total if decides else 0,  # shown in the page header, too
         "attention": first_needing_attention(person) if needs_attention else OperationGroup(),
         "under_way": main,
         "open_now": open_now,
         "ended_lately": ended_lately,
-        "health": system_health(),
+        "health": health,
     }
 
 

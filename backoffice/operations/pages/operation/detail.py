@@ -41,6 +41,7 @@ from backoffice.operations.kinds.registry import (
     permission_for,
     read_content,
 )
+from backoffice.operations.kinds.staff_change import progress_of_handover
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.operations import Attempt, Operation
@@ -163,6 +164,7 @@ def _context(
         "summary": kind_texts.summary,
         "payment": created_payment(operation, ask="read" in request.GET),
         "can_be_asked": can_read_payments(),
+        "handover": progress_of_handover(operation, request.user),
         "turn": turn,
         "expected_wait": _expected_wait(turn) if panel.may_approve_and_send or panel.may_release else None,
         "came_back": reason_not_sent(operation, timeline, turn),

@@ -22,7 +22,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.approval import waiting
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeForm
+from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeForm, StaffChangeKind
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
 from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
 from backoffice.operations.permissions import APPROVE
@@ -626,3 +626,20 @@ def test_two_administrators_invite_somebody_on_the_pages(
     approving.post(reverse("operations:approve", args=[operation.pk]), {"digest": operation.digest})
     assert status_of(operation) == Status.SUCCEEDED
     assert User.objects.filter(email="ada@countersign.example").exists()
+
+
+def test_the_invitation_says_what_each_role_may_do(
+    client: Client, administrator: User, sign_in: SignIn
+) -> None:
+    address = reverse("operations:prepare", args=["staff_change"]) + "?change=invite"
+    page = sign_in(client, administrator).get(address).content.decode()
+    for name in ("preparer", "approver", "auditor", "administrator"):
+        assert f'aria-describedby="id_role_{name}_helptext"' in page
+        assert f'id="id_role_{name}_helptext">' in page
+    assert "Approves and sends payments that others prepared." in page
+
+
+def test_an_invitation_without_a_role_is_warned_about() -> None:
+    warning = "Without a role this person can do nothing."
+    assert warning in StaffChangeKind().cautions(changes.invitation())
+    assert warning not in StaffChangeKind().cautions(changes.invitation(Role.AUDITOR))
