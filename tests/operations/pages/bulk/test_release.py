@@ -20,6 +20,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.core.leases import acquire_lease
 from backoffice.operations import jobs
+from backoffice.operations.batches import control
 from backoffice.operations.delivery import expected_wait
 from backoffice.operations.delivery.expected_wait import expected_seconds, seconds_per_payment
 from backoffice.operations.errors import SecondFactorStaleError
@@ -34,6 +35,7 @@ from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow.bulk_release import ORDER_VALID, release_pending, start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.pages.bulk.steps import with_other_content
@@ -331,6 +333,61 @@ def test_while_payments_are_paused_nothing_is_released(
     carry_out(BulkRelease.objects.get())
     assert not Release.objects.exists()
     assert states(as_approver, BulkRelease.objects.get()) == {"waiting": 1}
+
+
+def test_while_a_batch_is_paused_its_operations_are_not_offered_to_be_sent(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    bulk_release = start(*payouts.row_operations(batch), actor=approver)
+    carry_out(bulk_release)
+    address = bulk_release.get_absolute_url()
+    assert "2 operations waiting to be sent" in text_of(as_approver.get(address))
+    control.pause_batch(batch.pk, actor=preparer)
+    page = as_approver.get(address)
+    assert page.context["form"] is None
+    html = text_of(page)
+    assert (
+        f'<a href="/operations/{batch.pk}/rows/">Batch {batch.reference}</a> is paused by {preparer}.' in html
+    )
+    assert "sending continues" not in html
+    as_approver.post(address, {"otp": "111111"})
+    assert not Release.objects.exists()
+    control.resume_batch(batch.pk, actor=approver)
+    html = text_of(as_approver.get(address))
+    assert "is paused by" not in html
+    assert "2 operations waiting to be sent" in html
+
+
+def test_a_paused_batch_does_not_hold_the_other_operations(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    other = approved_conversion(preparer, approver)
+    bulk_release = start(*payouts.row_operations(batch), other, actor=approver)
+    control.pause_batch(batch.pk, actor=preparer)
+    carry_out(bulk_release)
+    assert [one.operation_id for one in Release.objects.all()] == [other.pk]
+    assert "sending continues" in text_of(as_approver.get(bulk_release.get_absolute_url()))
+    with lifted(connection):
+        Operation.objects.filter(pk=other.pk).update(status=Status.UNKNOWN)
+    html = text_of(as_approver.get(bulk_release.get_absolute_url()))
+    assert "1 outcome is unknown; Countersign keeps checking." in html
+    assert "Everything is sent." not in html
+    assert "sending continues" not in html
+
+
+def test_an_unknown_outcome_is_not_reported_as_being_sent(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    bulk_release = start(approved_conversion(preparer, approver), actor=approver)
+    carry_out(bulk_release)
+    with lifted(connection):
+        Operation.objects.update(status=Status.UNKNOWN)
+    html = text_of(as_approver.get(bulk_release.get_absolute_url()))
+    assert "sending continues" not in html
+    assert "Everything is sent. 1 outcome is unknown; Countersign keeps checking." in html
+    assert "data-poll" in html, "the page shows when the outcome is known"
 
 
 def test_only_the_person_who_sent_them_is_asked_for_the_next_code(
