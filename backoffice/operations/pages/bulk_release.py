@@ -277,6 +277,7 @@ def _confirmation(
 ) -> HttpResponse:
     context = {
         "selection": selection,
+        "batch": _whole_batch(request),
         "form": form,
         "totals": bulk_totals(selection.rows, debited=True),
         "not_debited": bulk_totals(selection.rows, debited=False),
@@ -287,6 +288,15 @@ def _confirmation(
         "codes_work_once": provider_profile().otp_single_use,
     }
     return render(request, "operations/bulk_send.html", context, status=status)
+
+
+def _whole_batch(request: StaffRequest) -> Operation | None:
+    """The batch in the address, if all of its operations are to be sent: no other filter is in the address."""
+    filters = {name for name, value in request.GET.items() if value} - {"tab", "status"}
+    if filters != {"batch"}:
+        return None
+    found = selectors.visible_operations(request.user).filter(batch__isnull=False)
+    return found.filter(reference=request.GET["batch"]).first()
 
 
 def _selection(request: StaffRequest) -> SendSelection:

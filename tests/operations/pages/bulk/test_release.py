@@ -30,6 +30,9 @@ from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseI
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.monitoring.inspection import inspect
+from backoffice.operations.pages import bulk_release as bulk_release_pages
+from backoffice.operations.pages.bulk import BulkRow
+from backoffice.operations.pages.bulk_release import SendSelection
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow.bulk_release import ORDER_VALID, release_pending, start_bulk_release
@@ -112,6 +115,36 @@ def test_without_chosen_operations_all_that_wait_for_the_user_and_match_the_filt
     factories.prepared_to_another_account(preparer)
     page = as_approver.get(f"{SEND}?currency=NGN")
     assert [one.reference for one in page.context["selection"].operations] == [naira.reference]
+
+
+def test_the_confirmation_of_a_batch_names_it_and_its_file(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    link = f'href="/operations/{batch.pk}/rows/"'
+    html = text_of(as_approver.get(f"{SEND}?batch={batch.reference}"))
+    assert f"<h1>Send batch {batch.reference}</h1>" in html
+    assert "payroll.csv" in html
+    assert link in html
+    assert "Send first of 2 operations</button>" in html, "each needs a one-time code"
+    assert "Waiting for me" not in html
+    part = text_of(as_approver.get(f"{SEND}?batch={batch.reference}&currency=NGN"))
+    assert "<h1>Send 2 operations</h1>" in part, "another filter may leave out some of its operations"
+    Operation.objects.filter(batch_row__batch=batch).update(status=Status.SENDING)
+    html = text_of(as_approver.get(f"{SEND}?batch={batch.reference}"))
+    assert "Nothing of this batch is ready to be sent." in html
+    assert "The list shows the reasons" not in html
+    assert link in html
+    assert "No operation is ready to be sent." in text_of(as_approver.get(SEND))
+
+
+def test_the_number_of_operations_is_grouped(
+    as_approver: Client, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = BulkRow(approved_conversion(preparer, approver), [], "", "")
+    selection = SendSelection([row] * 1200, [], is_cut=False)
+    monkeypatch.setattr(bulk_release_pages, "_selection", lambda _request: selection)
+    assert text_of(as_approver.get(SEND)).count("Send 1,200 operations") == 2
 
 
 def test_operations_that_cannot_be_sent_are_skipped_with_the_reason(
