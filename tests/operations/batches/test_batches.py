@@ -205,7 +205,7 @@ def test_the_total_may_have_separators_and_no_final_zeros(
     typed: str, preparer: User, approver: User, settings: Settings
 ) -> None:
     batch = payouts.prepared(preparer, payouts.transfers(3, amount="4260.00"))
-    settings.OTP_MODE = "managed"
+    settings.OTP_MODE = "not_asked"
     assert payouts.approve(batch, approver, typed=typed).status == Status.APPROVED
 
 
