@@ -80,7 +80,7 @@ def check_confirmation(operation: Operation, typed: str) -> None:
     """Raises ConfirmationWrongError unless the value that the kind requires was typed."""
     kind, payload = read_content(operation)
     confirmation = kind.confirmation(payload)
-    if confirmation is not None and typed.strip() != confirmation.expected:
+    if confirmation is not None and not confirmation.is_typed_as(typed):
         raise errors.ConfirmationWrongError
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 
 from backoffice.accounts.models import User
 from backoffice.core.gateway import OtpMode, otp_mode
-from backoffice.core.web.formatting import exact_time, format_amount
+from backoffice.core.web.formatting import exact_time, format_amount, searched_amount
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import MatchField
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE
@@ -125,11 +125,23 @@ class Recipient:
 
 @dataclass(frozen=True)
 class TypedConfirmation:
-    """What the approver has to type from the content, for kinds without the provider's one-time code."""
+    """What the approver has to type from the content, where no person enters the provider's one-time code."""
 
     label: str
     help_text: str
     expected: str
+
+    def is_typed_as(self, typed: str) -> bool:
+        """Whether this text is what is expected: every character of it, apart from spaces around it."""
+        return typed.strip() == self.expected
+
+
+@dataclass(frozen=True)
+class TypedAmount(TypedConfirmation):
+    """An amount to type, with or without separators and final zeros; its value has to be exactly the expected one."""
+
+    def is_typed_as(self, typed: str) -> bool:
+        return searched_amount(typed) == Decimal(self.expected)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from backoffice.operations.kinds.base import (
     LocalKind,
     Payload,
     Recipient,
+    TypedAmount,
     TypedConfirmation,
 )
 from backoffice.operations.kinds.registry import KINDS
@@ -136,12 +137,12 @@ class BatchKind(LocalKind[BatchPayload]):
         return {}
 
     def confirmation(self, payload: BatchPayload) -> TypedConfirmation | None:
-        """The total, where no one-time code follows the approval."""
-        if KINDS[payload.row_kind].requires_otp:
+        """The total, unless the person who sends the rows enters a one-time code."""
+        if KINDS[payload.row_kind].asks_for_otp:
             return None
         total = payload.totals[0]
-        return TypedConfirmation(
-            gettext("Total {currency}, without separators").format(currency=total.currency),
+        return TypedAmount(
+            gettext("Total {currency}, such as 12780.00").format(currency=total.currency),
             gettext("Take it from your own list of the payouts, not from this page."),
             f"{total.amount:f}",
         )

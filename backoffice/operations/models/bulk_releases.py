@@ -113,6 +113,14 @@ class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
         """Those whose operation is released and not sent yet."""
         return self.with_state().filter(_IS_QUEUED)
 
+    def in_paused_batch(self) -> "BulkReleaseItemQuerySet":
+        """Those whose operation is a row of a batch that is paused now: it is neither released nor sent."""
+        return self.filter(operation__batch_row__batch__batch__paused_at__isnull=False)
+
+    def in_no_paused_batch(self) -> "BulkReleaseItemQuerySet":
+        """All others: also those of no batch."""
+        return self.filter(operation__batch_row__batch__batch__paused_at__isnull=True)
+
     def counts(self) -> dict[ItemState, int]:
         """How many are in each state, in the order of `ItemState`, without those of which there are none."""
         states = self.with_state().order_by().values_list(F("state"))

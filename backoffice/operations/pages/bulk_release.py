@@ -36,6 +36,7 @@ from backoffice.operations.errors import (
     WrongStatusError,
 )
 from backoffice.operations.lifecycle.pause import cached_pause
+from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.bulk_releases import BulkRelease, ItemState
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.bulk import BulkRow, bulk_totals
@@ -235,7 +236,9 @@ def _progress_page(
 
 
 def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[str, Any]:
-    counts = bulk_release.items.counts()
+    counts, held = bulk_release.items.counts(), bulk_release.items.in_paused_batch().counts()
+    free = {state: count - held.get(state, 0) for state, count in counts.items()}
+    waiting = free.get(ItemState.WAITING, 0)
     items = bulk_release.items.with_state().select_related("operation", "operation__preparer")
     total = sum(counts.values())
     unfinished = sum(counts.get(state, 0) for state in _UNFINISHED)
@@ -244,16 +247,29 @@ def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[
         "counts": [(state, state.label, count) for state, count in counts.items()],
         "total": total,
         "finished": total - unfinished,
-        "is_running": bulk_release.is_pending or any(counts.get(state) for state in _RUNNING),
-        "waiting": counts.get(ItemState.WAITING, 0),
+        "is_running": any(free.get(state) for state in _RUNNING) or (bulk_release.is_pending and waiting > 0),
+        "waiting": waiting,
+        "unknown": counts.get(ItemState.UNKNOWN, 0),
+        "is_all_sent": not any(counts.get(state) for state in _NOT_SENT),
+        "polls": bulk_release.is_pending or any(counts.get(state) for state in _CHANGING),
+        "paused_batches": _paused_batches(bulk_release) if held else [],
         "asks": "1" if _next_form(request, bulk_release) else "0",
         "page": keyset_page(items, order=("position",), cursor=request.GET.get("cursor"), size=SHOWN),
         "paused": cached_pause(),
     }
 
 
-_RUNNING = (ItemState.QUEUED, ItemState.SENDING, ItemState.PROCESSING, ItemState.UNKNOWN)
-_UNFINISHED = (*_RUNNING, ItemState.WAITING, ItemState.REVIEW)
+_RUNNING = (ItemState.QUEUED, ItemState.SENDING, ItemState.PROCESSING)
+_CHANGING = (*_RUNNING, ItemState.UNKNOWN, ItemState.WAITING)  # what an open page polls for
+_UNFINISHED = (*_CHANGING, ItemState.REVIEW)
+_NOT_SENT = (ItemState.REFUSED, ItemState.WAITING, ItemState.QUEUED, ItemState.CANCELLED, ItemState.EXPIRED)
+
+
+def _paused_batches(bulk_release: BulkRelease) -> list[Batch]:
+    """The paused batches of which operations are still to be sent."""
+    to_send = bulk_release.items.filter(operation__status=Status.APPROVED).in_paused_batch()
+    found = Batch.objects.filter(pk__in=to_send.values("operation__batch_row__batch"))
+    return list(found.select_related("operation", "paused_by").order_by("paused_at"))
 
 
 def _confirmation(
@@ -261,6 +277,7 @@ def _confirmation(
 ) -> HttpResponse:
     context = {
         "selection": selection,
+        "batch": _whole_batch(request),
         "form": form,
         "totals": bulk_totals(selection.rows, debited=True),
         "not_debited": bulk_totals(selection.rows, debited=False),
@@ -271,6 +288,15 @@ def _confirmation(
         "codes_work_once": provider_profile().otp_single_use,
     }
     return render(request, "operations/bulk_send.html", context, status=status)
+
+
+def _whole_batch(request: StaffRequest) -> Operation | None:
+    """The batch in the address, if all of its operations are to be sent: no other filter is in the address."""
+    filters = {name for name, value in request.GET.items() if value} - {"tab", "status"}
+    if filters != {"batch"}:
+        return None
+    found = selectors.visible_operations(request.user).filter(batch__isnull=False)
+    return found.filter(reference=request.GET["batch"]).first()
 
 
 def _selection(request: StaffRequest) -> SendSelection:

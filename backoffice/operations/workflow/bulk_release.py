@@ -193,13 +193,13 @@ def _check_authentic(bulk_release: BulkRelease) -> None:
 
 
 def waiting_for_code(bulk_release: BulkRelease) -> BulkReleaseItemQuerySet:
-    """The items still to be released for which a person has to enter the provider's one-time code, in order."""
-    return bulk_release.items.waiting().filter(operation__kind__in=_kinds_with_code())
+    """The items that can be released and for which a person has to enter the provider's one-time code, in order."""
+    return bulk_release.items.waiting().in_no_paused_batch().filter(operation__kind__in=_kinds_with_code())
 
 
 def waiting_without_code(bulk_release: BulkRelease) -> BulkReleaseItemQuerySet:
-    """The items still to be released that a worker releases by itself, in order."""
-    return bulk_release.items.waiting().exclude(operation__kind__in=_kinds_with_code())
+    """The items that can be released by a worker itself, in order."""
+    return bulk_release.items.waiting().in_no_paused_batch().exclude(operation__kind__in=_kinds_with_code())
 
 
 def _kinds_with_code() -> list[str]:

@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.operations.batches import checking, creation, files, submission
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.batches import PayoutFile
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals
@@ -40,9 +41,18 @@ def prepared(person: User, rows: Sequence[str]) -> Operation:
     return submission.submit_file(checked(person, rows).pk, actor=person)
 
 
-def approve(batch: Operation, approver: User) -> Operation:
+def approve(batch: Operation, approver: User, *, typed: str | None = None) -> Operation:
+    """Approve it, with what its page asks to be typed, or with this text."""
+    kind, payload = read_content(batch)
+    asked = kind.confirmation(payload)
+    if typed is None:
+        typed = asked.expected if asked else ""
     return approvals.approve_operation(
-        batch.pk, actor=approver, digest=batch.digest, second_factor_at=timezone.now()
+        batch.pk,
+        actor=approver,
+        digest=batch.digest,
+        second_factor_at=timezone.now(),
+        confirmation=approvals.ApproverConfirmation(typed),
     )
 
 

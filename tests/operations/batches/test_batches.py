@@ -184,6 +184,32 @@ def test_limits_look_at_the_total_and_at_each_row(
             assert operation.approvals.count() == operation.approvals_needed == 2
 
 
+@pytest.mark.parametrize("mode", ["managed", "not_asked"])
+def test_the_approver_types_the_total_where_no_person_enters_a_one_time_code(
+    mode: str, preparer: User, approver: User, settings: Settings
+) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(3, amount="4260.00"))
+    kind, payload = read_content(batch)
+    assert kind.confirmation(payload) is None, "whoever sends it enters a code"
+    settings.OTP_MODE = mode
+    asked = kind.confirmation(payload)
+    assert asked is not None
+    assert asked.label == "Total NGN, such as 12780.00"
+    wrong = ("", "0", "12780.01", "12780.000000000000001", "12.780,00", "12,780,00", "1278", "12780e0", "NaN")
+    for typed in wrong:
+        with pytest.raises(errors.ConfirmationWrongError):
+            payouts.approve(batch, approver, typed=typed)
+
+
+@pytest.mark.parametrize("typed", ["12780", "12780.00", "12,780.00", " 12 780.0 "])
+def test_the_total_may_have_separators_and_no_final_zeros(
+    typed: str, preparer: User, approver: User, settings: Settings
+) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(3, amount="4260.00"))
+    settings.OTP_MODE = "not_asked"
+    assert payouts.approve(batch, approver, typed=typed).status == Status.APPROVED
+
+
 def test_a_batch_is_not_approved_in_bulk(preparer: User, approver: User) -> None:
     batch = payouts.prepared(preparer, payouts.transfers(1))
     chosen = approvals.SelectedOperation(batch, batch.digest)

@@ -136,6 +136,7 @@ def test_the_way_of_a_file_through_its_pages(
         pass
     checked = client.get(page["Location"]).content.decode()
     assert "1 row has errors" in checked
+    assert "Download file with error column" in checked, "it has the rows without errors, too"
     # Beside the row's number, too: the cell itself may be outside the screen.
     assert '<small class="error">Amount</small></td>' in checked
     assert "'=1" in client.get(f"{page['Location']}errors/").content.decode()

@@ -20,6 +20,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.core.leases import acquire_lease
 from backoffice.operations import jobs
+from backoffice.operations.batches import control
 from backoffice.operations.delivery import expected_wait
 from backoffice.operations.delivery.expected_wait import expected_seconds, seconds_per_payment
 from backoffice.operations.errors import SecondFactorStaleError
@@ -29,11 +30,15 @@ from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseI
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.monitoring.inspection import inspect
+from backoffice.operations.pages import bulk_release as bulk_release_pages
+from backoffice.operations.pages.bulk import BulkRow
+from backoffice.operations.pages.bulk_release import SendSelection
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow.bulk_release import ORDER_VALID, release_pending, start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.pages.bulk.steps import with_other_content
@@ -110,6 +115,36 @@ def test_without_chosen_operations_all_that_wait_for_the_user_and_match_the_filt
     factories.prepared_to_another_account(preparer)
     page = as_approver.get(f"{SEND}?currency=NGN")
     assert [one.reference for one in page.context["selection"].operations] == [naira.reference]
+
+
+def test_the_confirmation_of_a_batch_names_it_and_its_file(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    link = f'href="/operations/{batch.pk}/rows/"'
+    html = text_of(as_approver.get(f"{SEND}?batch={batch.reference}"))
+    assert f"<h1>Send batch {batch.reference}</h1>" in html
+    assert "payroll.csv" in html
+    assert link in html
+    assert "Send first of 2 operations</button>" in html, "each needs a one-time code"
+    assert "Waiting for me" not in html
+    part = text_of(as_approver.get(f"{SEND}?batch={batch.reference}&currency=NGN"))
+    assert "<h1>Send 2 operations</h1>" in part, "another filter may leave out some of its operations"
+    Operation.objects.filter(batch_row__batch=batch).update(status=Status.SENDING)
+    html = text_of(as_approver.get(f"{SEND}?batch={batch.reference}"))
+    assert "Nothing of this batch is ready to be sent." in html
+    assert "The list shows the reasons" not in html
+    assert link in html
+    assert "No operation is ready to be sent." in text_of(as_approver.get(SEND))
+
+
+def test_the_number_of_operations_is_grouped(
+    as_approver: Client, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = BulkRow(approved_conversion(preparer, approver), [], "", "")
+    selection = SendSelection([row] * 1200, [], is_cut=False)
+    monkeypatch.setattr(bulk_release_pages, "_selection", lambda _request: selection)
+    assert text_of(as_approver.get(SEND)).count("Send 1,200 operations") == 2
 
 
 def test_operations_that_cannot_be_sent_are_skipped_with_the_reason(
@@ -331,6 +366,61 @@ def test_while_payments_are_paused_nothing_is_released(
     carry_out(BulkRelease.objects.get())
     assert not Release.objects.exists()
     assert states(as_approver, BulkRelease.objects.get()) == {"waiting": 1}
+
+
+def test_while_a_batch_is_paused_its_operations_are_not_offered_to_be_sent(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    bulk_release = start(*payouts.row_operations(batch), actor=approver)
+    carry_out(bulk_release)
+    address = bulk_release.get_absolute_url()
+    assert "2 operations waiting to be sent" in text_of(as_approver.get(address))
+    control.pause_batch(batch.pk, actor=preparer)
+    page = as_approver.get(address)
+    assert page.context["form"] is None
+    html = text_of(page)
+    assert (
+        f'<a href="/operations/{batch.pk}/rows/">Batch {batch.reference}</a> is paused by {preparer}.' in html
+    )
+    assert "sending continues" not in html
+    as_approver.post(address, {"otp": "111111"})
+    assert not Release.objects.exists()
+    control.resume_batch(batch.pk, actor=approver)
+    html = text_of(as_approver.get(address))
+    assert "is paused by" not in html
+    assert "2 operations waiting to be sent" in html
+
+
+def test_a_paused_batch_does_not_hold_the_other_operations(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    other = approved_conversion(preparer, approver)
+    bulk_release = start(*payouts.row_operations(batch), other, actor=approver)
+    control.pause_batch(batch.pk, actor=preparer)
+    carry_out(bulk_release)
+    assert [one.operation_id for one in Release.objects.all()] == [other.pk]
+    assert "sending continues" in text_of(as_approver.get(bulk_release.get_absolute_url()))
+    with lifted(connection):
+        Operation.objects.filter(pk=other.pk).update(status=Status.UNKNOWN)
+    html = text_of(as_approver.get(bulk_release.get_absolute_url()))
+    assert "1 outcome is unknown; Countersign keeps checking." in html
+    assert "Everything is sent." not in html
+    assert "sending continues" not in html
+
+
+def test_an_unknown_outcome_is_not_reported_as_being_sent(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    bulk_release = start(approved_conversion(preparer, approver), actor=approver)
+    carry_out(bulk_release)
+    with lifted(connection):
+        Operation.objects.update(status=Status.UNKNOWN)
+    html = text_of(as_approver.get(bulk_release.get_absolute_url()))
+    assert "sending continues" not in html
+    assert "Everything is sent. 1 outcome is unknown; Countersign keeps checking." in html
+    assert "data-poll" in html, "the page shows when the outcome is known"
 
 
 def test_only_the_person_who_sent_them_is_asked_for_the_next_code(
