@@ -90,7 +90,7 @@ class BatchKind(LocalKind[BatchPayload]):
     verb = _("Payouts from a file")
     success_texts = (
         _("Operations created"),
-        _("Each row is now an operation of its own. Nothing is sent until someone sends these operations."),
+        _("Each row is now an operation of its own."),
     )
     section = KindSection.MONEY
     permission = PREPARE

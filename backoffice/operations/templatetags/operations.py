@@ -1,5 +1,7 @@
 """Template tags and filters for operations."""
 
+from collections.abc import Iterable
+
 from django import template
 from django.conf import settings
 from django.utils.html import format_html
@@ -7,6 +9,7 @@ from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.operations.batches.summary import ShownStatus, statuses_in_list
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
@@ -88,6 +91,12 @@ def is_open_to(kind: AnyKind, person: User) -> bool:
 def written_once(content: str) -> str:
     """The rendered block, to be stored by `as` and shown in several places."""
     return content
+
+
+@register.simple_tag
+def with_statuses(operations: Iterable[Operation]) -> list[tuple[Operation, ShownStatus]]:
+    """Each of these operations with its badge, for a list."""
+    return statuses_in_list(operations)
 
 
 @register.filter
