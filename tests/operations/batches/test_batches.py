@@ -549,3 +549,32 @@ def test_the_page_of_a_batch_offers_to_send_its_rows(sign_in: SignIn, preparer: 
     html = client.get(page).content.decode()
     assert NOTHING_SENT not in html
     assert offer not in html
+
+
+def test_the_approval_of_a_batch_says_that_nothing_is_sent(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    html = sign_in(Client(), approver).get(f"/operations/{batch.pk}/").content.decode()
+    assert "Approve 2 payouts</button>" in html
+    assert "Nothing is sent yet." in html
+    assert "Approve and apply" not in html
+    assert html.index("Approved<small>") < html.index("Ready to send<small>")
+    assert "Applied<small>" not in html
+
+
+@pytest.mark.parametrize(
+    ("rows", "amount"),
+    [
+        (payouts.transfers(2), "NGN 2,000.00"),
+        ([*payouts.transfers(1), "USD,5.00,person.9,week 46,"], ""),
+    ],
+)
+def test_the_list_of_batches_shows_the_total_of_one_currency(
+    sign_in: SignIn, preparer: User, approver: User, rows: list[str], amount: str
+) -> None:
+    payouts.prepared(preparer, rows)
+    html = sign_in(Client(), approver).get("/operations/batches/").content.decode()
+    cell = re.search(r'<td class="amt num">(.*?)</td>', html)
+    assert cell is not None
+    assert re.sub("<[^>]*>", "", cell[1]) == amount

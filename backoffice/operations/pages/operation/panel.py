@@ -18,7 +18,7 @@ from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
-from backoffice.operations.kinds.base import Debit, Facts
+from backoffice.operations.kinds.base import Debit, Facts, LocalKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
@@ -70,7 +70,7 @@ class DecisionSummary:
 
     `debit` is None if no balance is debited, and `balance` if none was ever reported. `waiting` is what it waits
     for. `first_payment` is a warning, and `name_check` says when the bank was last asked
-    for the name of the holder; both may be empty.
+    for the name of the holder; both may be empty. `approval_texts` are those of a kind that is applied here.
     """
 
     facts: Facts
@@ -83,6 +83,7 @@ class DecisionSummary:
     waiting: Waiting | None
     first_payment: str
     name_check: str
+    approval_texts: tuple[str, str] | None
 
     @property
     def missing(self) -> int:
@@ -118,6 +119,7 @@ def decision_summary(
         waiting=waiting,
         first_payment=first_payment_text(operation) if kind else "",
         name_check=_name_check_text(operation, payload),
+        approval_texts=kind.approval_texts(payload) if isinstance(kind, LocalKind) else None,
     )
 
 

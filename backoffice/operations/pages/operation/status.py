@@ -5,7 +5,6 @@ from decimal import Decimal
 from hashlib import sha256
 
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -34,7 +33,6 @@ class OperationStep:
 
 
 _LABELS = (_("Prepared"), _("Approved"), _("Sent"), _("Confirmed"))
-_LOCAL_LABELS = (_("Prepared"), _("Approved"), _("Applied"))
 _REACHED = {
     Status.PENDING: 1,
     Status.REJECTED: 1,
@@ -144,10 +142,12 @@ def poll_seconds(operation: Operation) -> int:
     return POLL_SECONDS_PEOPLE if waits_for_people and not is_released(operation) else POLL_SECONDS_MACHINE
 
 
-def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[Promise, str]]:
+def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[object, str]]:
     signed = (_prepared_note(operation), _approved_note(operation))
-    if is_applied_locally(operation):
-        return list(zip(_LOCAL_LABELS, (*signed, _applied_note(operation)), strict=True))
+    kind = KINDS.get(operation.kind)
+    if isinstance(kind, LocalKind):
+        labels = (*_LABELS[:2], kind.applied_label)
+        return list(zip(labels, (*signed, _applied_note(operation)), strict=True))
     return list(zip(_LABELS, (*signed, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
 
 
