@@ -561,6 +561,9 @@ def test_the_approval_of_a_batch_says_that_nothing_is_sent(
     assert "Approve and apply" not in html
     assert html.index("Approved<small>") < html.index("Ready to send<small>")
     assert "Applied<small>" not in html
+    payouts.approve(batch, approver)
+    html = sign_in(Client(), approver).get(f"/operations/{batch.pk}/").content.decode()
+    assert "Each row becomes an operation. Nothing is sent yet." in html
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ from backoffice.operations.pages.operation.panel import (
 )
 from backoffice.operations.pages.operation.status import (
     STOPPED,
+    creates_operations,
     fingerprint,
     is_applied_locally,
     page_state,
@@ -527,6 +528,9 @@ def _approved_message(operation: Operation) -> tuple[int, str]:
         return messages.SUCCESS, gettext("Approved and applied. Nothing was sent.")
     if operation.status == Status.PENDING:
         text = gettext("Approved by you. Another approval is still needed; nothing was sent.")
+        return messages.SUCCESS, text
+    if creates_operations(operation):
+        text = gettext("Approved. The operations are being created; nothing is sent yet.")
         return messages.SUCCESS, text
     if is_applied_locally(operation):
         return messages.SUCCESS, gettext("Approved. It is being applied.")

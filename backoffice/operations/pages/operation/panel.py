@@ -27,6 +27,7 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode
 from backoffice.operations.pages.operation.status import (
     asks_for_otp,
+    creates_operations,
     has_approval_lost_validity,
     is_applied_locally,
     is_released,
@@ -134,6 +135,10 @@ def _name_check_text(operation: Operation, payload: Any) -> str:
 
 
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
+_CREATING = (
+    _("Operations being created"),
+    _("Fully approved. Each row becomes an operation. Nothing is sent yet. This page updates automatically."),
+)
 _RESOLVED = (_("Succeeded"), _("Two people resolved the outcome as executed."))
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     # of what is applied here; what is sent has other texts
@@ -473,6 +478,8 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_LOST_UNAPPROVED}"
     if status in NOT_EXECUTED and _may_be_paid_already(operation):
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_PAID_ALREADY}"
+    if status == Status.APPROVED and creates_operations(operation):
+        return _CREATING
     if status != Status.SUCCEEDED:
         return _TEXTS[status]
     if is_applied_locally(operation):

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import local_time
 from backoffice.operations.delivery.balance_queue import QueuePosition
-from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.operations import Attempt, Operation
@@ -99,6 +99,12 @@ def asks_for_otp(operation: Operation) -> bool:
 def is_applied_locally(operation: Operation) -> bool:
     """Whether it is never sent: the last approval applies it."""
     return isinstance(KINDS.get(operation.kind), LocalKind)
+
+
+def creates_operations(operation: Operation) -> bool:
+    """Whether the last approval makes operations of its rows, which are sent later."""
+    kind = KINDS.get(operation.kind)
+    return isinstance(kind, LocalKind) and kind.effect == LocalEffect.CREATES_OPERATIONS
 
 
 def page_state(operation: Operation) -> str:
