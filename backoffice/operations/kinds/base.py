@@ -445,6 +445,16 @@ class LocalKind(OperationKind[P]):
     effect: ClassVar[LocalEffect]
     # Whether the effect is complete at the last approval; otherwise a worker completes it.
     applied_at_once: ClassVar[bool] = True
+    # The step after the approval.
+    applied_label: ClassVar["StrOrPromise"] = _("Applied")
+
+    def listed_amount(self, payload: P) -> Debit | None:
+        """The amount shown in lists, if there is one, although the operation itself debits nothing."""
+        return None
+
+    def approval_texts(self, payload: P) -> tuple[str, str]:
+        """The label of the button that approves it, and what is said beside the button, which may be empty."""
+        return gettext("Approve and apply"), ""
 
     def debit(self, payload: P) -> None:
         """Debits no balance."""

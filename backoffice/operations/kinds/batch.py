@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from typing import Any, ClassVar
 
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict
 
@@ -91,12 +91,13 @@ class BatchKind(LocalKind[BatchPayload]):
     verb = _("Payouts from a file")
     success_texts = (
         _("Operations created"),
-        _("Each row is now an operation of its own. Nothing is sent until someone sends these operations."),
+        _("Each row is now an operation of its own."),
     )
     section = KindSection.MONEY
     permission = PREPARE
     effect = LocalEffect.CREATES_OPERATIONS
     applied_at_once: ClassVar[bool] = False
+    applied_label = pgettext_lazy("batch", "Ready to send")
     prepared_on = "operations:payout_files"
     content_page = "operations:batch"
     payload_type = BatchPayload
@@ -106,6 +107,10 @@ class BatchKind(LocalKind[BatchPayload]):
         counted = ngettext("Make {count} payout: {totals}", "Make {count} payouts: {totals}", payload.count)
         return counted.format(count=payload.count, totals=", ".join(map(_total_text, payload.totals)))
 
+    def approval_texts(self, payload: BatchPayload) -> tuple[str, str]:
+        counted = ngettext("Approve {count} payout", "Approve {count} payouts", payload.count)
+        return counted.format(count=payload.count), gettext("Nothing is sent yet.")
+
     def limited_amounts(self, payload: BatchPayload) -> list[Debit]:
         """The total and the largest row of each currency: the most demanding of them decides."""
         return [
@@ -113,6 +118,11 @@ class BatchKind(LocalKind[BatchPayload]):
             for total in payload.totals
             for amount in (total.amount, total.largest)
         ]
+
+    def listed_amount(self, payload: BatchPayload) -> Debit | None:
+        """The total of a batch in one currency."""
+        totals = payload.totals
+        return Debit(totals[0].currency, totals[0].amount) if len(totals) == 1 else None
 
     def recipient(self, payload: BatchPayload) -> Recipient:
         counted = ngettext("{count} payout", "{count} payouts", payload.count)

@@ -292,7 +292,9 @@ class RecipientAccountForm(KindForm):
     bank_code = forms.ChoiceField(
         label=_("Bank"),
         widget=forms.Select(attrs={"translate": "no"}),
-        error_messages={"invalid_choice": _("Unknown bank: %(value)s. Enter its code, such as 057, or its full name.")},
+        error_messages={
+            "invalid_choice": _("Unknown bank: %(value)s. Enter its code, such as 057, or its full name.")
+        },
     )
     account_number = forms.CharField(
         label=_("Account number"),

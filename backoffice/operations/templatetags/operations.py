@@ -5,11 +5,14 @@ from collections.abc import Iterable
 from django import template
 from django.conf import settings
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.core.templatetags.display import money
 from backoffice.operations import permissions
+from backoffice.operations.batches.summary import ShownStatus, statuses_in_list
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
@@ -108,6 +111,25 @@ def _is_decided_alone(operation: Operation) -> bool:
 def written_once(content: str) -> str:
     """The rendered block, to be stored by `as` and shown in several places."""
     return content
+
+
+@register.simple_tag
+def with_statuses(operations: Iterable[Operation]) -> list[tuple[Operation, ShownStatus]]:
+    """Each of these operations with its badge, for a list."""
+    return statuses_in_list(operations)
+
+
+@register.filter
+def listed_amount(operation: Operation) -> SafeString | str:
+    """The amount of an operation in a list: that of a batch is the total of its rows. Empty without one."""
+    if operation.amount is not None or not isinstance(KINDS.get(operation.kind), LocalKind):
+        return money(operation.amount, operation.currency)
+    try:
+        kind, payload = read_content(operation)
+    except ContentUnreadableError:
+        return ""
+    total = kind.listed_amount(payload) if isinstance(kind, LocalKind) else None
+    return money(total.amount, total.currency) if total else ""
 
 
 @register.filter

@@ -1,11 +1,13 @@
 """A batch is approved as a whole; each of its rows is then an operation under the same rules as every other."""
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -24,6 +26,7 @@ from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations import steps
 from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
 from tests.stub_provider import StubProvider
@@ -465,3 +468,143 @@ def test_failed_rows_are_prepared_again(preparer: User, approver: User, provider
     again = submission.submit_file(file.pk, actor=preparer)
     assert again.prepared_from == batch
     assert again.rows.get().payload["receiver_username"] == "person.2"
+
+
+# What is shown of a batch
+
+
+def texts_of(client: Client, batch: Operation) -> dict[str, str]:
+    """The badge of a batch on its page, on the page of its rows, on its sheet to print, and in two lists."""
+    own = f"/operations/{batch.pk}/"
+    pages = {"page": own, "rows": f"{own}rows/", "sheet": f"{own}receipt/"}
+    pages |= {"all": "/operations/?tab=all&kind=batch", "batches": "/operations/batches/?tab=all"}
+    found = {name: client.get(path).content.decode() for name, path in pages.items()}
+    in_list = re.compile(r'class="st"><span class="badge[^>]*>([^<]*)')
+    badge = re.compile(r'class="badge[^>]*>([^<]*)')
+    return {
+        name: match[1] if (match := (in_list if name in {"all", "batches"} else badge).search(html)) else ""
+        for name, html in found.items()
+    }
+
+
+def shown(short: str, counts: str = "") -> dict[str, str]:
+    """The same badge everywhere, in lists without the counts."""
+    return {
+        **dict.fromkeys(("page", "rows", "sheet"), counts or short),
+        **dict.fromkeys(("all", "batches"), short),
+    }
+
+
+def test_a_batch_shows_what_became_of_its_rows(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(4))
+    client = sign_in(Client(), approver)
+    assert texts_of(client, batch) == shown("Ready to send")
+    first, second, third, fourth = payouts.row_operations(batch)
+    steps.put(first, Status.SENDING, Status.SUCCEEDED)
+    steps.put(second, Status.SENDING)
+    assert texts_of(client, batch) == shown("In progress", "2 of 4 sent")
+    steps.put(second, Status.FAILED)
+    steps.put(third, Status.SENDING, Status.UNKNOWN)
+    steps.put(fourth, Status.SENDING, Status.SUCCEEDED)
+    assert texts_of(client, batch) == shown("Completed", "Completed: 2 succeeded, 1 failed, 1 unknown")
+
+
+def test_a_cancelled_batch_is_not_shown_as_succeeded(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    steps.put(payouts.row_operations(batch)[0], Status.SENDING, Status.SUCCEEDED)
+    control.cancel_batch(batch.pk, actor=preparer)
+    expected = shown("Cancelled", "Cancelled: 1 succeeded, 2 not sent")
+    assert texts_of(sign_in(Client(), approver), batch) == expected
+    control.cancel_due()
+    assert texts_of(sign_in(Client(), approver), batch) == expected
+
+
+def test_the_sheet_of_a_batch_is_no_receipt(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    client = sign_in(Client(), approver)
+    page, sheet = (client.get(f"/operations/{batch.pk}/{part}").content.decode() for part in ("", "receipt/"))
+    assert "Print record" in page
+    assert "Print receipt" not in page
+    assert "Receipt" not in sheet
+    assert "2 not sent" in sheet
+    assert "This record is not proof of payment of the rows." in sheet
+
+
+def test_an_open_page_of_a_batch_follows_its_rows(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    client = sign_in(Client(), approver)
+    page = client.get(f"/operations/{batch.pk}/")
+    live = f"/operations/{batch.pk}/live/?seen={page.context['seen']}"
+    assert "data-poll" in page.content.decode()
+    assert client.get(live).status_code == 204
+    steps.put(payouts.row_operations(batch)[0], Status.SENDING, Status.SUCCEEDED)
+    changed = client.get(live).content.decode()
+    assert "Completed: 1 succeeded" in changed
+    assert "data-poll" not in changed
+
+
+def test_a_list_reads_the_rows_of_all_batches_in_one_query(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    client = sign_in(Client(), approver)
+    counts = []
+    for number in (1, 2):
+        payouts.applied(preparer, approver, payouts.transfers(2, first=number * 10))
+        client.get("/operations/batches/")
+        with CaptureQueriesContext(connection) as queries:
+            client.get("/operations/batches/")
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+NOTHING_SENT = "Nothing is sent until someone sends these operations."
+
+
+def test_the_page_of_a_batch_offers_to_send_its_rows(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    page, offer = f"/operations/{batch.pk}/", f"/operations/send/?batch={batch.reference}"
+    client = sign_in(Client(), approver)
+    html = client.get(page).content.decode()
+    assert NOTHING_SENT in html
+    assert f'href="{offer}">Send 2 operations…' in html
+    assert offer not in sign_in(Client(), preparer).get(page).content.decode()
+    first, second = payouts.row_operations(batch)
+    payouts.release(first, approver)
+    assert "Send 1 operation…" in client.get(page).content.decode()
+    steps.put(first, Status.SENDING, Status.SUCCEEDED)
+    steps.put(second, Status.CANCELLED)
+    html = client.get(page).content.decode()
+    assert NOTHING_SENT not in html
+    assert offer not in html
+
+
+def test_the_approval_of_a_batch_says_that_nothing_is_sent(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    html = sign_in(Client(), approver).get(f"/operations/{batch.pk}/").content.decode()
+    assert "Approve 2 payouts</button>" in html
+    assert "Nothing is sent yet." in html
+    assert "Approve and apply" not in html
+    assert html.index("Approved<small>") < html.index("Ready to send<small>")
+    assert "Applied<small>" not in html
+    payouts.approve(batch, approver)
+    html = sign_in(Client(), approver).get(f"/operations/{batch.pk}/").content.decode()
+    assert "Each row becomes an operation. Nothing is sent yet." in html
+
+
+@pytest.mark.parametrize(
+    ("rows", "amount"),
+    [
+        (payouts.transfers(2), "NGN 2,000.00"),
+        ([*payouts.transfers(1), "USD,5.00,person.9,week 46,"], ""),
+    ],
+)
+def test_the_list_of_batches_shows_the_total_of_one_currency(
+    sign_in: SignIn, preparer: User, approver: User, rows: list[str], amount: str
+) -> None:
+    payouts.prepared(preparer, rows)
+    html = sign_in(Client(), approver).get("/operations/batches/").content.decode()
+    cell = re.search(r'<td class="amt num">(.*?)</td>', html)
+    assert cell is not None
+    assert re.sub("<[^>]*>", "", cell[1]) == amount

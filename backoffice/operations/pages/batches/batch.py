@@ -22,6 +22,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy
 from backoffice.operations.batches import control
+from backoffice.operations.batches.summary import BatchSummary, batch_summary, may_send_rows, status_of
 from backoffice.operations.batches.totals import BatchProgress, batch_progress
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.registry import read_content
@@ -131,12 +132,15 @@ def _batch_or_404(request: StaffRequest, pk: UUID) -> Operation:
 def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
     shown = request.GET.get("show", "")
     shown = shown if shown in _VIEWS else ""
-    progress = batch_progress(operation)
+    summary = batch_summary(operation)
+    progress = summary.progress if summary else batch_progress(operation)
     rows = operation.rows.filter(_VIEWS[shown][1]).select_related("operation", "duplicate_of")
-    marks = (operation.batch.paused_at, operation.batch.cancelled_at)
+    dates = (operation.batch.paused_at, operation.batch.cancelled_at)
+    marks = "".join("x" if one else "-" for one in dates)
     is_moving = progress.in_flight or progress.unsent or operation.status == Status.APPROVED
     return {
         "operation": operation,
+        "status": status_of(operation, summary),
         "batch": operation.batch,
         "payload": read_content(operation)[1],
         "progress": progress,
@@ -144,29 +148,29 @@ def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
         "page": keyset_page(rows, order=_ORDER, cursor=request.GET.get("cursor")),
         "views": [(name, label) for name, (label, _condition) in _VIEWS.items()],
         "shown": shown,
-        "controls": _controls(request.user, operation, progress),
-        "seen": f"{operation.status}.{progress.fingerprint}.{''.join('x' if one else '-' for one in marks)}",
+        "controls": _controls(request.user, operation, progress, summary),
+        "seen": f"{operation.status}.{(summary or progress).fingerprint}.{marks}",
         "polls": bool(is_moving),
     }
 
 
-def _controls(person: User, operation: Operation, progress: BatchProgress) -> BatchControls:
+def _controls(
+    person: User, operation: Operation, progress: BatchProgress, summary: BatchSummary | None
+) -> BatchControls:
     batch = operation.batch
     is_open = operation.status in {Status.APPROVED, Status.SUCCEEDED} and not batch.cancelled_at
     has_unsent = bool(progress.unsent or progress.waiting)
-    may_send = person.has_perm(permissions.RELEASE) and person != operation.preparer
     return BatchControls(
         may_pause=is_open and has_unsent and not batch.paused_at and policy.may_check_status(person),
-        may_resume=is_open and bool(batch.paused_at) and may_send,
+        may_resume=is_open and bool(batch.paused_at) and _may_resume(person, operation),
         may_cancel=is_open and has_unsent and _may_cancel(person, batch),
         may_retry=progress.failed > 0 and person.has_perm(permissions.PREPARE),
-        # Once all rows are operations: "Send" has to mean the whole batch.
-        may_send=operation.status == Status.SUCCEEDED
-        and is_open
-        and progress.unsent > 0
-        and not batch.paused_at
-        and may_send,
+        may_send=may_send_rows(person, operation, summary),
     )
+
+
+def _may_resume(person: User, operation: Operation) -> bool:
+    return person.has_perm(permissions.RELEASE) and person != operation.preparer
 
 
 def _may_cancel(person: User, batch: Batch) -> bool:

@@ -28,6 +28,13 @@ from backoffice.core.cached_reads import cached_in_process
 from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
 from backoffice.operations.allow_list import cooling_warning
+from backoffice.operations.batches.summary import (
+    BatchSummary,
+    batch_summary,
+    is_applied_batch,
+    may_send_rows,
+    status_of,
+)
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
@@ -65,6 +72,7 @@ from backoffice.operations.pages.operation.panel import (
 )
 from backoffice.operations.pages.operation.status import (
     STOPPED,
+    creates_operations,
     fingerprint,
     is_applied_locally,
     page_state,
@@ -94,10 +102,11 @@ def detail(request: StaffRequest, pk: UUID) -> HttpResponse:
 def live(request: StaffRequest, pk: UUID) -> HttpResponse:
     """204 while the open page is up to date; otherwise its whole content."""
     operation = operation_or_404(request, pk)
-    if request.GET.get("seen") == fingerprint(operation, queue_position(operation)):
+    rows = batch_summary(operation)
+    if request.GET.get("seen") == _seen(operation, queue_position(operation), rows):
         return HttpResponse(status=204)
     updated = gettext("This page was updated. Status: {status}.").format(
-        status=operation.get_status_display()
+        status=status_of(operation, rows).label
     )
     notices = [Message(messages.INFO, updated)]
     return render(request, "operations/_operation.html", _context(request, operation) | {"notices": notices})
@@ -149,10 +158,15 @@ def _context(
     kind_texts = _kind_texts(operation, waiting)
     wants = decision_requirements(operation)
     panel = panel_for(request.user, operation, turn, waiting)
+    rows = batch_summary(operation)
     if kind_texts.facts is None:
         panel = without_decisions(panel)
     return {
         "operation": operation,
+        "status": status_of(operation, rows),
+        "is_receipt": _is_receipt(operation),
+        "batch_summary": rows,
+        "may_send_rows": may_send_rows(request.user, operation, rows),
         "facts": kind_texts.facts,
         "content_page": KINDS[operation.kind].content_page if operation.kind in KINDS else "",
         "cautions": kind_texts.cautions,
@@ -174,9 +188,21 @@ def _context(
         "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
         "can_be_registered": request.user.has_perm(permissions.PREPARE) and can_be_registered(operation),
         "timeline": timeline,
-        "seen": fingerprint(operation, turn),
+        "seen": _seen(operation, turn, rows),
+        "polls": rows.is_moving if rows else not operation.is_closed,
         "pace": poll_seconds(operation),
     }
+
+
+def _seen(operation: Operation, turn: QueuePosition | None, rows: BatchSummary | None) -> str:
+    """The fingerprint of the page, that of the rows of an applied batch included."""
+    own = fingerprint(operation, turn)
+    return f"{own}-{rows.fingerprint}" if rows else own
+
+
+def _is_receipt(operation: Operation) -> bool:
+    """Whether its sheet may be called a receipt. That of a batch proves no payment: its rows are paid one by one."""
+    return operation.status == Status.SUCCEEDED and not is_applied_batch(operation)
 
 
 def _expected_wait(turn: QueuePosition | None) -> int | None:
@@ -295,10 +321,13 @@ def receipt(request: StaffRequest, pk: UUID) -> HttpResponse:
     """The operation on one sheet of paper: its content, people and times, and its entries in the audit log."""
     operation = operation_or_404(request, pk)
     kind_texts, entries = _kind_texts(operation), audit_timeline(operation)
+    rows = batch_summary(operation)
     attempts = [row for row in kind_texts.attempts if row.attempt.provider_transaction_id or row.facts]
     context = {
         "operation": operation,
-        "is_receipt": operation.status == Status.SUCCEEDED,
+        "status": status_of(operation, rows),
+        "batch_summary": rows,
+        "is_receipt": _is_receipt(operation),
         "facts": kind_texts.facts or [],
         "attempt": attempts[-1] if attempts else None,
         "total": total_debit(operation),
@@ -501,6 +530,9 @@ def _approved_message(operation: Operation) -> tuple[int, str]:
         return messages.SUCCESS, gettext("Approved and applied. Nothing was sent.")
     if operation.status == Status.PENDING:
         text = gettext("Approved by you. Another approval is still needed; nothing was sent.")
+        return messages.SUCCESS, text
+    if creates_operations(operation):
+        text = gettext("Approved. The operations are being created; nothing is sent yet.")
         return messages.SUCCESS, text
     if is_applied_locally(operation):
         return messages.SUCCESS, gettext("Approved. It is being applied.")

@@ -18,7 +18,7 @@ from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
-from backoffice.operations.kinds.base import Debit, Facts
+from backoffice.operations.kinds.base import Debit, Facts, LocalKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
@@ -27,6 +27,7 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode
 from backoffice.operations.pages.operation.status import (
     asks_for_otp,
+    creates_operations,
     has_approval_lost_validity,
     is_applied_locally,
     is_released,
@@ -70,7 +71,7 @@ class DecisionSummary:
 
     `debit` is None if no balance is debited, and `balance` if none was ever reported. `waiting` is what it waits
     for. `first_payment` is a warning, and `name_check` says when the bank was last asked
-    for the name of the holder; both may be empty.
+    for the name of the holder; both may be empty. `approval_texts` are those of a kind that is applied here.
     """
 
     facts: Facts
@@ -83,6 +84,7 @@ class DecisionSummary:
     waiting: Waiting | None
     first_payment: str
     name_check: str
+    approval_texts: tuple[str, str] | None
 
     @property
     def missing(self) -> int:
@@ -118,6 +120,7 @@ def decision_summary(
         waiting=waiting,
         first_payment=first_payment_text(operation) if kind else "",
         name_check=_name_check_text(operation, payload),
+        approval_texts=kind.approval_texts(payload) if isinstance(kind, LocalKind) else None,
     )
 
 
@@ -132,6 +135,10 @@ def _name_check_text(operation: Operation, payload: Any) -> str:
 
 
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
+_CREATING = (
+    _("Operations being created"),
+    _("Fully approved. Each row becomes an operation. Nothing is sent yet. This page updates automatically."),
+)
 _RESOLVED = (_("Succeeded"), _("Two people resolved the outcome as executed."))
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     # of what is applied here; what is sent has other texts
@@ -471,6 +478,8 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_LOST_UNAPPROVED}"
     if status in NOT_EXECUTED and _may_be_paid_already(operation):
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_PAID_ALREADY}"
+    if status == Status.APPROVED and creates_operations(operation):
+        return _CREATING
     if status != Status.SUCCEEDED:
         return _TEXTS[status]
     if is_applied_locally(operation):

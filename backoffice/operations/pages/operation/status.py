@@ -5,14 +5,13 @@ from decimal import Decimal
 from hashlib import sha256
 
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import local_time
 from backoffice.operations.delivery.balance_queue import QueuePosition
-from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.operations import Attempt, Operation
@@ -34,7 +33,6 @@ class OperationStep:
 
 
 _LABELS = (_("Prepared"), _("Approved"), _("Sent"), _("Confirmed"))
-_LOCAL_LABELS = (_("Prepared"), _("Approved"), _("Applied"))
 _REACHED = {
     Status.PENDING: 1,
     Status.REJECTED: 1,
@@ -103,6 +101,12 @@ def is_applied_locally(operation: Operation) -> bool:
     return isinstance(KINDS.get(operation.kind), LocalKind)
 
 
+def creates_operations(operation: Operation) -> bool:
+    """Whether the last approval makes operations of its rows, which are sent later."""
+    kind = KINDS.get(operation.kind)
+    return isinstance(kind, LocalKind) and kind.effect == LocalEffect.CREATES_OPERATIONS
+
+
 def page_state(operation: Operation) -> str:
     """The status, and whether it is released: what a message about the last action must agree with."""
     return f"{operation.status} {'released' if is_released(operation) else ''}".strip()
@@ -144,10 +148,12 @@ def poll_seconds(operation: Operation) -> int:
     return POLL_SECONDS_PEOPLE if waits_for_people and not is_released(operation) else POLL_SECONDS_MACHINE
 
 
-def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[Promise, str]]:
+def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[object, str]]:
     signed = (_prepared_note(operation), _approved_note(operation))
-    if is_applied_locally(operation):
-        return list(zip(_LOCAL_LABELS, (*signed, _applied_note(operation)), strict=True))
+    kind = KINDS.get(operation.kind)
+    if isinstance(kind, LocalKind):
+        labels = (*_LABELS[:2], kind.applied_label)
+        return list(zip(labels, (*signed, _applied_note(operation)), strict=True))
     return list(zip(_LABELS, (*signed, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
 
 

@@ -1,0 +1,183 @@
+"""What is shown of an applied batch: the statuses of its rows. Its own says only that its rows are operations."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db.models import Count, Q
+from django.utils import timezone
+from django.utils.translation import gettext, ngettext, pgettext_lazy
+
+from backoffice.accounts.models import User
+from backoffice.operations import permissions, policy
+from backoffice.operations.batches.totals import BatchProgress
+from backoffice.operations.kinds.batch import BatchKind
+from backoffice.operations.models.batches import BatchRow
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import IN_FLIGHT, NEEDS_ATTENTION, Status
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+
+@dataclass(frozen=True)
+class ShownStatus:
+    """The badge of an operation: its tone, and what it says."""
+
+    tone: str
+    label: "StrOrPromise"
+
+
+_READY = ShownStatus(Status.APPROVED, pgettext_lazy("batch", "Ready to send"))
+_IN_PROGRESS = ShownStatus(Status.SENDING, pgettext_lazy("batch", "In progress"))
+_COMPLETED = ShownStatus(Status.SUCCEEDED, pgettext_lazy("batch", "Completed"))
+_WITH_FAILURES = ShownStatus("warn", _COMPLETED.label)
+_CANCELLED = ShownStatus(Status.CANCELLED, pgettext_lazy("batch", "Cancelled"))
+_EXPIRED = ShownStatus(Status.EXPIRED, pgettext_lazy("batch", "Expired"))
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """What became of the rows of an applied batch."""
+
+    progress: BatchProgress
+    released: int = 0  # not sent yet, but someone has sent them: they wait for their turn
+    paused_at: datetime | None = None
+    cancelled_at: datetime | None = None
+
+    @property
+    def sent(self) -> int:
+        return self._count(Status.SUCCEEDED, Status.FAILED, *IN_FLIGHT)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether someone has sent rows, even if they still wait for their turn."""
+        return self.sent > 0 or self.released > 0
+
+    @property
+    def to_send(self) -> int:
+        """How many rows someone can send now."""
+        is_stopped = self.paused_at or self.cancelled_at
+        return 0 if is_stopped else max(self.progress.unsent - self.released, 0)
+
+    @cached_property
+    def status(self) -> ShownStatus:
+        """In one word, as in lists."""
+        if self.cancelled_at:
+            return _CANCELLED
+        if self.progress.unsent:
+            return _IN_PROGRESS if self.is_started else _READY
+        if self._count(Status.SENDING, Status.PROCESSING):
+            return _IN_PROGRESS
+        if self.sent:
+            return _COMPLETED if self.sent == self._count(Status.SUCCEEDED) else _WITH_FAILURES
+        return _EXPIRED if self._count(Status.EXPIRED) else _CANCELLED
+
+    @property
+    def status_with_counts(self) -> ShownStatus:
+        status = self.status
+        if status is _READY:
+            return status
+        if status is _IN_PROGRESS:
+            label = gettext("{sent} of {count} sent").format(sent=self.sent, count=self.progress.rows)
+        else:
+            label = gettext("{status}: {counts}").format(status=status.label, counts=self.counts)
+        return ShownStatus(status.tone, label)
+
+    @property
+    def counts(self) -> str:
+        """`494 succeeded, 5 failed, 1 unknown`: each row is counted once."""
+        succeeded, failed = self._count(Status.SUCCEEDED), self._count(Status.FAILED)
+        unknown, moving = self._count(*NEEDS_ATTENTION), self._count(Status.SENDING, Status.PROCESSING)
+        unsent = self.progress.rows - self.sent
+        texts = (
+            (succeeded, ngettext("{count} succeeded", "{count} succeeded", succeeded)),
+            (failed, ngettext("{count} failed", "{count} failed", failed)),
+            (unknown, ngettext("{count} unknown", "{count} unknown", unknown)),
+            (moving, ngettext("{count} in progress", "{count} in progress", moving)),
+            (unsent, ngettext("{count} not sent", "{count} not sent", unsent)),
+        )
+        return ", ".join(text.format(count=count) for count, text in texts if count)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever what is shown of it does."""
+        marks = "".join("x" if mark else "-" for mark in (self.paused_at, self.cancelled_at))
+        return f"{self.progress.fingerprint}.{self.released}.{marks}"
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether rows can still be sent, or their outcomes are open."""
+        return bool(self.progress.unsent or self.progress.in_flight)
+
+    def _count(self, *statuses: Status) -> int:
+        return sum(self.progress.by_status.get(status, 0) for status in statuses)
+
+
+def is_applied_batch(operation: Operation) -> bool:
+    """Whether its rows are operations, whose statuses are shown in place of its own."""
+    return operation.kind == BatchKind.name and operation.status == Status.SUCCEEDED
+
+
+def batch_summaries(operations: Iterable[Operation]) -> dict[UUID, BatchSummary]:
+    """The summaries of the applied batches among these operations. One query; none without such a batch."""
+    batches = [operation.pk for operation in operations if is_applied_batch(operation)]
+    if not batches:
+        return {}
+    groups = BatchRow.objects.filter(batch__in=batches).order_by()
+    counted = groups.values_list(
+        "batch", "operation__status", "batch__batch__paused_at", "batch__batch__cancelled_at"
+    ).annotate(
+        n=Count("pk"),
+        twice=Count("duplicate_of"),
+        released=Count("pk", filter=Q(operation__release__expires_at__gt=timezone.now())),
+    )
+    found = defaultdict(list)
+    for batch, *row in counted:
+        found[batch].append(row)
+    return {batch: _summary(rows) for batch, rows in found.items()}
+
+
+def _summary(rows: list[list[Any]]) -> BatchSummary:
+    counts = {status: count for status, _paused, _cancelled, count, _twice, _released in rows}
+    duplicates, none = sum(row[4] for row in rows), counts.pop(None, 0)
+    by_status = {status: counts[status] for status in Status if status in counts}
+    released = sum(row[5] for row in rows if row[0] == Status.APPROVED)
+    return BatchSummary(
+        BatchProgress(by_status, none - duplicates, duplicates), released, rows[0][1], rows[0][2]
+    )
+
+
+def batch_summary(operation: Operation) -> BatchSummary | None:
+    """The summary of an applied batch, otherwise None."""
+    return batch_summaries([operation]).get(operation.pk)
+
+
+def status_of(operation: Operation, summary: BatchSummary | None) -> ShownStatus:
+    """The badge of an operation on its own page: that of an applied batch has the counts of its rows."""
+    return summary.status_with_counts if summary else _own_status(operation)
+
+
+def statuses_in_list(operations: Iterable[Operation]) -> list[tuple[Operation, ShownStatus]]:
+    """Each operation with its badge in a list. At most one query."""
+    listed = list(operations)
+    summaries = batch_summaries(listed)
+    return [(one, summaries[one.pk].status if one.pk in summaries else _own_status(one)) for one in listed]
+
+
+def _own_status(operation: Operation) -> ShownStatus:
+    return ShownStatus(operation.status, operation.get_status_display())
+
+
+def may_send_rows(person: User, operation: Operation, summary: BatchSummary | None) -> bool:
+    """Whether this user may send rows of this batch now. Only once all are operations: "Send" has to mean the whole."""
+    return (
+        summary is not None
+        and summary.to_send > 0
+        and person != operation.preparer
+        and policy.may_now(person, permissions.RELEASE)
+    )
