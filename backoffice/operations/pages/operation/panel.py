@@ -458,7 +458,8 @@ def _title_and_text(
         return _pending_text(person, operation, waiting)
     if status == Status.APPROVED and not is_applied_locally(operation):
         return _approved_text(person, operation, turn)
-    title, text = _closed_or_sent_texts(operation)
+    is_creating = status == Status.APPROVED and creates_operations(operation)
+    title, text = _CREATING if is_creating else _closed_or_sent_texts(operation)
     return str(title), str(text)
 
 
@@ -478,8 +479,6 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_LOST_UNAPPROVED}"
     if status in NOT_EXECUTED and _may_be_paid_already(operation):
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_PAID_ALREADY}"
-    if status == Status.APPROVED and creates_operations(operation):
-        return _CREATING
     if status != Status.SUCCEEDED:
         return _TEXTS[status]
     if is_applied_locally(operation):
