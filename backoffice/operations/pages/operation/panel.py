@@ -337,7 +337,7 @@ def _refused_at_claim(operation: Operation, refusal: dict[str, str]) -> str:
 
 def _advice_if_sendable(operation: Operation, turn: QueuePosition | None, advice: str) -> str:
     """The advice, unless the panel says that it cannot be sent now or may be paid already."""
-    is_wrong = cached_pause() or _blocking_operation(turn) or _may_be_paid_already(operation)
+    is_wrong = cached_pause() or (turn and turn.blocked_by) or _may_be_paid_already(operation)
     return "" if is_wrong else f" {advice}"
 
 
@@ -442,12 +442,7 @@ def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> boo
     """
     if cached_pause() is not None or may_have_been_sent(operation):
         return True
-    return _blocking_operation(turn) is not None and asks_for_otp(operation)
-
-
-def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
-    """The operation whose open outcome blocks this one."""
-    return turn.blocked_by if turn else None
+    return turn is not None and turn.blocked_by is not None and asks_for_otp(operation)
 
 
 def _title_and_text(
@@ -518,8 +513,7 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
         return gettext("Not sent: payments are paused"), _paused_text(operation, pause, turn)
     if is_released(operation):
         return _released_text(operation, turn)
-    holder = _blocking_operation(turn)
-    if turn is not None and holder is not None:
+    if turn is not None and (holder := turn.blocked_by):
         return _blocked_title(operation, turn, holder), _blocked_text(person, operation, turn, holder)
     return _sendable_text(person, operation)
 
@@ -576,7 +570,7 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
     if is_released(operation):
         released = gettext("The release is valid until {time}; after that, choose “Send” again.")
         return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
-    blocked = f" {turn}" if turn is not None and _blocking_operation(turn) else ""
+    blocked = f" {turn}" if turn and turn.blocked_by else ""
     return f"{why} {gettext('This operation can be sent after that.')}{blocked}"
 
 
