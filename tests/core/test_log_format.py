@@ -191,7 +191,7 @@ def test_every_line_of_every_process_is_json_in_production_form(tmp_path: Path) 
         assert b"Traceback" not in others
         assert name in {"sweeper", "worker"} or output.strip() == b""
         assert b"canary" not in first + errors
-        assert b"Control socket" not in first + errors  # of gunicorn: nobody else stops the workers
+        assert b"Control socket" not in first + errors  # gunicorn's, by which workers can be stopped
 
 
 def stopped_after_its_first_line(process: "subprocess.Popen[bytes]") -> bytes:

@@ -1,5 +1,5 @@
-"""Rules and rights that change while a payment waits: nobody becomes the second person of their own payment, and an
-approval counts only while its approver may still give it.
+"""Rules and rights that change while a payment waits: they never let its preparer approve it, and an approval counts
+only while its approver may still give it.
 """
 
 from collections.abc import Callable

@@ -23,7 +23,7 @@ ONE_PERSON = (
     ),
     # Two accounts invited by one person
     Safeguard(
-        "one administrator alone invites nobody",
+        "an invitation needs a second administrator",
         "backoffice.operations.policy:check_is_decidable",
         _BY_THE_PREPARER,
         f"{_ALONE}::test_an_administrator_alone_invites_nobody",
@@ -50,13 +50,13 @@ ONE_PERSON = (
     ),
     # Delegation to oneself
     Safeguard(
-        "nobody is their own stand-in",
+        "a person cannot be their own stand-in",
         "backoffice.operations.kinds.delegation:check_delegation",
         {"    if payload.person == payload.stand_in:\n": "    if payload.person == 0:\n"},
         f"{_ALONE}::test_a_delegation_to_oneself_can_neither_be_entered_nor_begin",
     ),
     Safeguard(
-        "nobody agrees alone on a delegation of their own",
+        "a delegation needs a second person",
         "backoffice.operations.policy:check_is_decidable",
         _BY_THE_PREPARER,
         f"{_ALONE}::test_nobody_delegates_to_themselves_or_agrees_alone",
@@ -77,7 +77,7 @@ ONE_PERSON = (
         f"{_MEANWHILE}::test_a_policy_that_names_its_proposer_alone_is_not_put_into_effect",
     ),
     Safeguard(
-        "nobody puts a policy of their own into effect",
+        "the proposer of a policy cannot approve it",
         "backoffice.operations.policy:check_is_decidable",
         _BY_THE_PREPARER,
         f"{_MEANWHILE}::test_nobody_puts_a_policy_of_their_own_into_effect",

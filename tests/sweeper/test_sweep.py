@@ -125,7 +125,7 @@ class ThreeRounds(threading.Event):
         ("deliver_email_due", 50, [1, 1, 1, 1]),
     ],
 )
-def test_jobs_nobody_waits_for_run_less_often_while_nothing_is_due(
+def test_low_frequency_jobs_run_less_often_while_nothing_is_due(
     name: str, done: int, pauses: list[float]
 ) -> None:
     stop = ThreeRounds()
@@ -133,9 +133,9 @@ def test_jobs_nobody_waits_for_run_less_often_while_nothing_is_due(
     assert stop.pauses == pauses
 
 
-def test_what_people_wait_for_runs_every_round() -> None:
-    assert sweep.JOBS.keys() > sweep.UNHURRIED
-    assert not sweep.UNHURRIED & {
+def test_sending_checking_and_expiring_run_every_round() -> None:
+    assert sweep.JOBS.keys() > sweep.LOW_FREQUENCY
+    assert not sweep.LOW_FREQUENCY & {
         "send_due",
         "release_due",
         "check_due",

@@ -29,7 +29,7 @@ _LONGEST_SEARCH = 60
 
 @dataclass(frozen=True)
 class Invitation:
-    """How far somebody is who was invited and has not signed in yet."""
+    """The state of an invitation until the invited person has signed in."""
 
     text: str
     step: str = ""
@@ -94,7 +94,7 @@ def team_rows(people: list[User], reader: User) -> list[TeamRow]:
 
 
 def invitation_of(person: User, reader: User) -> Invitation | None:
-    """How far the invitation is; None once the person has signed in. Needs the fetched `setup_link`."""
+    """The state of the invitation; None once the person has signed in. Needs the fetched `setup_link`."""
     link: SetupLink | None = getattr(person, "setup_link", None)
     if link is None or person.last_login is not None or not person.is_active:
         return None

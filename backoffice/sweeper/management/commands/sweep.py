@@ -1,4 +1,4 @@
-"""The sweeper: run the work that is due in the database, every second or every five, without a broker."""
+"""The sweeper: run the work that is due in the database, every one to five seconds, without a broker."""
 
 import logging
 import math
@@ -54,8 +54,8 @@ JOBS = {
     **notifications.JOBS,
     "prune_due": prune_due,
 }
-# Nobody waits for these for a second: while they find nothing they run less often, since each round takes a query.
-UNHURRIED = {
+# Jobs whose work can wait some seconds: while nothing is due they run less often, since each round takes a query.
+LOW_FREQUENCY = {
     "delete_expired_exports",
     "escalate_due",
     "inspect_due",
@@ -69,7 +69,7 @@ UNHURRIED = {
     "verify_log_due",
     *notifications.JOBS,
 }
-IDLE_PAUSES = 5  # as many pauses of the others between two rounds of theirs
+IDLE_FACTOR = 5  # their pause while nothing is due, in pauses of the other jobs
 # A round makes one export; `--once` makes all that are queued.
 JOBS_ONCE = JOBS | {"run_next_export": run_all_exports}
 
@@ -91,7 +91,7 @@ class Command(BaseCommand):
             type=float,
             default=1.0,
             metavar="SECONDS",
-            help="pause between two rounds; five times as long for jobs that nobody waits for and that found nothing",
+            help="pause between two rounds; jobs of low frequency pause five times as long while nothing is due",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -121,8 +121,8 @@ def _repeat(name: str, job: Callable[[], int], stop: threading.Event, every: flo
             done = _run_round(name, job, is_due=is_due)
             if is_due and done is not None:
                 recorded_at = time.monotonic()
-            is_idle = name in UNHURRIED and not done
-            pause = every * IDLE_PAUSES if is_idle else every
+            is_idle = name in LOW_FREQUENCY and not done
+            pause = every * IDLE_FACTOR if is_idle else every
     finally:
         stop.set()
 

@@ -577,19 +577,21 @@ def test_the_form_says_what_is_wrong(
     assert problem in str(form.errors)
 
 
+INVITATION_FORM = {
+    "change": "invite",
+    "typed": "1",
+    "full_name": "Ada Obi",
+    "email": "Ada@countersign.example",
+    "role_preparer": "on",
+    "reason": "Joins on Monday",
+    "submission": "6a1d3b52-4c1e-4f0b-9a53-7d0f8c2e9b11",
+}
+
+
 def test_editing_after_the_review_ticks_what_was_ticked(administrator: User, sign_in: SignIn) -> None:
     client = sign_in(Client(), administrator)
     address = reverse("operations:prepare", args=["staff_change"]) + "?change=invite"
-    values = {
-        "change": "invite",
-        "typed": "1",
-        "full_name": "Ada Obi",
-        "email": "Ada@countersign.example",
-        "role_preparer": "on",
-        "reason": "Joins on Monday",
-        "submission": "6a1d3b52-4c1e-4f0b-9a53-7d0f8c2e9b11",
-    }
-    review = text_of(client.post(address, values | {"step": "review"}))
+    review = text_of(client.post(address, INVITATION_FORM | {"step": "review"}))
     reviewed = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', review))
     assert reviewed["role_approver"] == "False"
     edited = text_of(client.post(address, reviewed | {"step": "change"}))
@@ -605,20 +607,11 @@ def test_two_administrators_invite_somebody_on_the_pages(
     address = reverse("operations:prepare", args=["staff_change"]) + "?change=invite"
     page = text_of(client.get(address, follow=True))
     assert "Invite person" in page
-    values = {
-        "change": "invite",
-        "typed": "1",
-        "full_name": "Ada Obi",
-        "email": "Ada@countersign.example",
-        "role_preparer": "on",
-        "reason": "Joins on Monday",
-        "submission": "6a1d3b52-4c1e-4f0b-9a53-7d0f8c2e9b11",
-    }
-    review = text_of(client.post(address, values | {"step": "review"}))
+    review = text_of(client.post(address, INVITATION_FORM | {"step": "review"}))
     assert "Invite Ada Obi, ada@countersign.example" in review
     found = re.search(r'name="digest" value="([0-9a-f]+)"', review)
     assert found is not None
-    answer = client.post(address, values | {"step": "prepare", "digest": found[1]})
+    answer = client.post(address, INVITATION_FORM | {"step": "prepare", "digest": found[1]})
     assert answer.status_code == 302
     operation = Operation.objects.get()
     approving = sign_in(Client(), second_administrator)
