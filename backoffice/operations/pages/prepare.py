@@ -164,8 +164,10 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     if request.method != "POST":
         if is_navigation(request) and "submission" not in request.GET:
             return redirect(_with_submission(request))
-        values = {**_prefilled(request, kind), **_draft(request)}
-        return _form_page(request, kind, kind.form_type(initial=values))
+        given, draft = _prefilled(request, kind), _draft(request)
+        return _form_page(
+            request, kind, _as_typed(kind, draft, given) if draft else kind.form_type(initial=given)
+        )
     _keep_draft(request, kind)
     steps = {"check": _check, "find": _edit, "use": _fill_in_account, "change": _edit, "prepare": _prepare}
     return steps.get(request.POST.get("step", ""), _review)(request, kind)
@@ -176,7 +178,7 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
 def check(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The provider's checks of the form so far, while it is being filled in."""
     kind = _kind(request, kind_name)
-    context = {"kind": kind, "form": _as_typed(request, kind), "check": _checked(request, kind)}
+    context = {"kind": kind, "form": _as_typed(kind, _typed(request, kind)), "check": _checked(request, kind)}
     try:
         return render(request, f"operations/kinds/{kind.name}_check.html", context)
     except TemplateDoesNotExist as exc:
@@ -185,24 +187,23 @@ def check(request: StaffRequest, kind_name: str) -> HttpResponse:
 
 def _check(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     """The same without JavaScript: the form as typed, without errors for fields that are still empty."""
-    return _form_page(request, kind, _as_typed(request, kind), check=_checked(request, kind))
+    return _form_page(request, kind, _as_typed(kind, _typed(request, kind)), check=_checked(request, kind))
 
 
 def _edit(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
-    return _form_page(request, kind, _as_typed(request, kind))
+    return _form_page(request, kind, _as_typed(kind, _typed(request, kind)))
 
 
 def _fill_in_account(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     """The form with the chosen account filled in, all else as typed, and the bank's holder of the account."""
     choice = RecipientChoiceForm(request.POST, user=request.user, kind=kind.name)
     if not choice.is_valid():
-        return _form_page(request, kind, _as_typed(request, kind), status=422, choice=choice)
+        return _form_page(request, kind, _as_typed(kind, _typed(request, kind)), status=422, choice=choice)
     chosen = choice.cleaned_data["account"]
-    values = {**request.POST.dict(), **chosen.values}
-    check = kind.form_type(values)
+    check = kind.form_type({**request.POST.dict(), **chosen.values})
     check.is_being_typed = True
     check.full_clean()
-    form = kind.form_type(initial=values)
+    form = _as_typed(kind, {**_typed(request, kind), **chosen.values})
     return _form_page(request, kind, form, check=check, choice=choice, chosen=chosen)
 
 
@@ -363,14 +364,14 @@ def _with_submission(request: StaffRequest) -> str:
 
 def _keep_draft(request: StaffRequest, kind: OperationKind[Any]) -> None:
     """Keep in the session what was typed, for the last few forms; no secret."""
-    typed = {name: value for name, value in _shown_again(request, kind).items() if name not in _NOT_TYPED}
+    typed = {name: value for name, value in _typed(request, kind).items() if name not in _NOT_TYPED}
     drafts = request.session.get(_DRAFTS, {}) | {str(_submission(request)): typed}
     request.session[_DRAFTS] = dict(list(drafts.items())[-MAX_DRAFTS:])
 
 
-def _draft(request: StaffRequest) -> dict[str, Any]:
+def _draft(request: StaffRequest) -> dict[str, str]:
     """What was typed into this form before; empty if nothing was."""
-    typed: dict[str, Any] = request.session.get(_DRAFTS, {}).get(request.GET.get("submission", ""), {})
+    typed: dict[str, str] = request.session.get(_DRAFTS, {}).get(request.GET.get("submission", ""), {})
     return typed
 
 
@@ -391,19 +392,24 @@ def _checked(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
     return form
 
 
-def _as_typed(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
-    return kind.form_type(initial=_shown_again(request, kind))
-
-
-def _shown_again(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
-    """What was submitted, without secrets. A checkbox that was not ticked is not in a request, or as the text False."""
+def _typed(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, str]:
+    """What was submitted, without secrets."""
     secret = kind.form_type.secret_fields
-    boxes = {
-        field.name: field.value()
-        for field in kind.form_type(request.POST)
-        if isinstance(field.field, forms.BooleanField)
-    }
-    return {name: value for name, value in (request.POST.dict() | boxes).items() if name not in secret}
+    return {name: value for name, value in request.POST.dict().items() if name not in secret}
+
+
+def _as_typed(
+    kind: OperationKind[Any], typed: dict[str, str], given: dict[str, Any] | None = None
+) -> KindForm:
+    """The form with what was submitted, else what is `given`, and without errors.
+
+    A checkbox that was not ticked is missing in what was submitted, or is in it as the text False.
+    """
+    form = kind.form_type(initial={**(given or {}), **typed})
+    for name, field in form.fields.items():
+        if isinstance(field, forms.BooleanField):
+            form.initial[name] = field.widget.value_from_datadict(typed, {}, name)
+    return form
 
 
 def _prefilled(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_a_selected_account_is_filled_in_and_keeps_other_input(
         "account_number": NUMBER,
         "typed_name": rent.name,
         "name_reason": "",
-        "unchecked_confirmed": "",
+        "unchecked_confirmed": False,
         "unchecked_reason": "",
     }
     assert {name: values[name] for name in filled_in} == filled_in
