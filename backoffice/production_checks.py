@@ -7,6 +7,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ _HOW_TO_DRAW_ONE = 'python -c "import secrets; print(secrets.token_urlsafe(64))"
 _MAKE_KEY = "python -c \"import base64, secrets; print('first:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
 _TLS_MODES = frozenset({"verify-ca", "verify-full"})  # `require` accepts any server
 _TLS_BROKERS = frozenset({"rediss", "amqps"})
+_PLAIN_SYSLOG = frozenset({"syslog+udp", "syslog+tcp"})
 
 
 def secret_problems(secrets: Iterable[str], *, setting: str) -> Iterator[str]:
@@ -62,10 +64,7 @@ def transport_problems(database: Mapping[str, Any], broker: str, *, single_machi
 
     On a single machine a host without a dot is a neighbouring container, whose network does not leave the machine.
     """
-
-    def is_here(host: str) -> bool:
-        return is_loopback(host) or (single_machine and re.fullmatch(r"[\w-]+", host) is not None)
-
+    is_here = partial(_is_here, single_machine=single_machine)
     options = database.get("OPTIONS", {})
     named = (database.get("HOST"), options.get("host"), options.get("hostaddr"))
     hosts = [host for text in named for host in str(text or "").split(",")]
@@ -78,6 +77,23 @@ def transport_problems(database: Mapping[str, Any], broker: str, *, single_machi
     url = urlsplit(broker)
     if url.hostname and not is_here(url.hostname) and url.scheme not in {*_TLS_BROKERS, "filesystem"}:
         yield "COUNTERSIGN_BROKER_URL is another machine, without TLS: use rediss:// or amqps://"
+
+
+def message_problems(
+    mail: Mapping[str, Any], destinations: Iterable[str], *, single_machine: bool
+) -> Iterator[str]:
+    """A mail or syslog server on another machine, spoken to without encryption. `mail` holds Django's settings."""
+    if mail["EMAIL_BACKEND"].endswith(".smtp.EmailBackend"):
+        is_encrypted = mail.get("EMAIL_USE_TLS") or mail.get("EMAIL_USE_SSL")
+        if not is_encrypted and not _is_here(mail["EMAIL_HOST"], single_machine=single_machine):
+            yield "COUNTERSIGN_EMAIL_URL is another machine, without TLS: use smtp+tls:// or smtp+ssl://"
+    for address in map(urlsplit, destinations):
+        is_plain = address.scheme in _PLAIN_SYSLOG
+        if is_plain and not _is_here(address.hostname or "", single_machine=single_machine):
+            yield (
+                "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS has a syslog server on another machine, without TLS: "
+                "use syslog+tls://, or a syslog server on this machine that passes the messages on over TLS"
+            )
 
 
 def host_problems(hosts: Iterable[str]) -> Iterator[str]:
@@ -106,6 +122,10 @@ def folder_problems(folders: Mapping[str, Path]) -> Iterator[str]:
     for setting, folder in folders.items():
         if folder.exists() and folder.stat().st_mode & 0o007:
             yield f"{setting} is open to every user of this machine: chmod 700 {folder}"
+
+
+def _is_here(host: str, *, single_machine: bool) -> bool:
+    return is_loopback(host) or (single_machine and re.fullmatch(r"[\w-]+", host) is not None)
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:

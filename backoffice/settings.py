@@ -72,15 +72,16 @@ ENCRYPTION_KEYS: list[str] = env.list(
 
 # == Audit log checkpoints
 #: Where the signed head of the audit log is stored every minute, comma-separated: `file:///path`,
-#: `syslog+udp://host:port`, `syslog+tcp://host:port`, `syslog+unix:///path`, `https://host/path`. Shown to auditors, so
-#: put no secret into an address. Without any, anyone who can write to the database can rewrite the log unnoticed.
+#: `syslog+tls://host:port`, `syslog+unix:///path`, `https://host/path`; on this machine also `syslog+udp://host:port`
+#: and `syslog+tcp://host:port`. Shown to auditors, so put no secret into an address. Without any, anyone who can write
+#: to the database can rewrite the log unnoticed.
 AUDIT_CHECKPOINT_DESTINATIONS: list[str] = env.list("COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS", default=[])
 #: `id:base64` of 32 bytes each, comma-separated, newest first: the Ed25519 keys that sign checkpoints. The first one
 #: signs, all of them verify. Required with a destination.
 AUDIT_CHECKPOINT_KEYS: list[str] = env.list("COUNTERSIGN_AUDIT_CHECKPOINT_KEYS", default=[])
 #: Bearer token sent to https destinations.
 AUDIT_CHECKPOINT_TOKEN: str = env.str("COUNTERSIGN_AUDIT_CHECKPOINT_TOKEN", default="").strip()
-#: A file of certificate authorities to trust for https destinations. Default: those of the system.
+#: A file of certificate authorities to trust for destinations by https and syslog+tls. Default: those of the system.
 AUDIT_CHECKPOINT_CA_FILE: str = env.str("COUNTERSIGN_AUDIT_CHECKPOINT_CA_FILE", default="")
 
 # == Provider
@@ -354,8 +355,8 @@ KEEP_SETUP_LINKS_DAYS: int = env.int("COUNTERSIGN_KEEP_SETUP_LINKS_DAYS", defaul
 
 # == Email
 # Notifications and messages of scheduled reports: a link, no figures.
-#: Where emails are sent, such as `smtp+tls://user:password@host:587`. The default writes those of scheduled reports to
-#: the log of the process, and there are no notifications by email.
+#: Where emails are sent, such as `smtp+tls://user:password@host:587`. Another machine needs TLS. The default writes
+#: those of scheduled reports to the log of the process, and there are no notifications by email.
 vars().update(env.email("COUNTERSIGN_EMAIL_URL", default="consolemail://"))
 #: The sender of these emails.
 DEFAULT_FROM_EMAIL: str = env.str("COUNTERSIGN_EMAIL_FROM", default="countersign@localhost")

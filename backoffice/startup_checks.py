@@ -168,6 +168,9 @@ def _problems_outside_sandbox(values: SimpleNamespace) -> Iterator[str]:
     yield from production_checks.transport_problems(
         database, values.CELERY_BROKER_URL, single_machine=values.SINGLE_MACHINE
     )
+    yield from production_checks.message_problems(
+        vars(values), values.AUDIT_CHECKPOINT_DESTINATIONS, single_machine=values.SINGLE_MACHINE
+    )
     yield from production_checks.provider_problems(
         [values.GATEWAY_URL, values.GATEWAY_URL_V4], may_be_private=values.GATEWAY_PRIVATE_ADDRESSES
     )

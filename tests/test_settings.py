@@ -73,6 +73,16 @@ STARTS = {
         "COUNTERSIGN_GATEWAY_URL": "https://10.1.2.3/v2",
         "COUNTERSIGN_GATEWAY_PRIVATE_ADDRESSES": "true",
     },
+    "production, mail and syslog over TLS": {
+        **PRODUCTION,
+        "COUNTERSIGN_EMAIL_URL": "smtp+tls://user:secret@mail.example:587",
+        "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS": "syslog+tls://log.example:6514,syslog+unix:///dev/log",
+    },
+    "production, mail and syslog on this machine": {
+        **PRODUCTION,
+        "COUNTERSIGN_EMAIL_URL": "smtp://localhost:25",
+        "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS": "syslog+udp://127.0.0.1:514",
+    },
     "production, an earlier secret": {
         **PRODUCTION,
         "COUNTERSIGN_SECRET_KEY_FALLBACKS": SECRETS["COUNTERSIGN_SECRET_KEY"][::-1],
@@ -155,6 +165,9 @@ REFUSED = [
     (PRODUCTION, "BROKER_URL", "redis://broker.example/0"),
     (PRODUCTION, "DATABASE_URL", "postgres://countersign@/countersign?host=db.example"),
     (STAGING, "BROKER_URL", "amqp://10.0.0.5//"),
+    (PRODUCTION, "EMAIL_URL", "smtp://user:secret@mail.example:25"),
+    (PRODUCTION, "AUDIT_CHECKPOINT_DESTINATIONS", "syslog+tcp://log.example:514"),
+    (PRODUCTION, "AUDIT_CHECKPOINT_DESTINATIONS", "file:///volume/checkpoints,syslog+udp://10.0.0.5:514"),
     (PRODUCTION, "GATEWAY_URL", "https://169.254.169.254/v2"),
     (PRODUCTION, "GATEWAY_URL", "https://[fe80::1]/v2"),
     (PRODUCTION, "GATEWAY_URL", "https://[::ffff:169.254.169.254]/v2"),

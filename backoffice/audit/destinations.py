@@ -6,12 +6,13 @@ Each takes one line at a time. A file and an HTTPS address can be read back; sys
 import logging
 import os
 import socket
+import ssl
 import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, FileIO
@@ -37,6 +38,8 @@ Result = TypeVar("Result")
 TIMEOUT = 10.0  # seconds, for one exchange with a syslog server or an HTTPS address
 NEWEST_BYTES = 65_536  # how much of a file's end is read back every minute
 LARGEST_LINE = 4096
+_GOODBYE = 2.0  # seconds that a syslog server may take to end a TLS connection
+_PRIORITY = b"<110>"  # log audit, informational (RFC 5424, section 6.2.1)
 LARGEST_ANSWER = 1_000_000
 _CANNOT_BE_READ_BACK = {405, 501}
 _WRITTEN_IN_PART = gettext_noop("only a part was written")
@@ -86,8 +89,9 @@ def destination_at(address: str) -> Destination:
     except ValueError:
         # The address is not repeated: it might contain a password.
         raise ImproperlyConfigured(
-            "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS: each is file:///path, syslog+udp://host:port, "
-            "syslog+tcp://host:port, syslog+unix:///path or https://host/path, without user, password or query"
+            "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS: each is file:///path, syslog+tls://host:port, "
+            "syslog+tcp://host:port, syslog+udp://host:port, syslog+unix:///path or https://host/path, without "
+            "user, password or query"
         ) from None
 
 
@@ -167,9 +171,8 @@ class SyslogDestination:
     kind: socket.SocketKind | None = None
 
     def append(self, line: bytes) -> None:
-        record = logging.makeLogRecord({"levelno": logging.INFO, "levelname": "INFO", "msg": line.decode()})
         try:
-            in_time(partial(self._emit, record))
+            in_time(partial(self._emit, _record_of(line)))
         except (OSError, UnicodeError) as exc:  # UnicodeError: a host name that cannot be encoded
             raise DestinationError(ProblemCode.CANNOT_WRITE, **stored_reason(exc)) from exc
 
@@ -186,6 +189,10 @@ class SyslogDestination:
             handler.emit(record)
         finally:
             handler.close()
+
+
+def _record_of(line: bytes) -> logging.LogRecord:
+    return logging.makeLogRecord({"levelno": logging.INFO, "levelname": "INFO", "msg": line.decode()})
 
 
 class _RaisingSysLogHandler(SysLogHandler):
@@ -207,9 +214,9 @@ class _RaisingSysLogHandler(SysLogHandler):
 
 
 class _Rfc5424Formatter(logging.Formatter):
-    """`1 TIME HOST APP PROCESS MESSAGE-ID - MESSAGE`; the handler writes the priority before it."""
+    """`1 TIME HOST APP PROCESS MESSAGE-ID - MESSAGE`; the priority is written before it."""
 
-    def __init__(self, end: str) -> None:
+    def __init__(self, end: str = "") -> None:
         super().__init__()
         self._end = end
 
@@ -217,6 +224,42 @@ class _Rfc5424Formatter(logging.Formatter):
         at = timezone.now().isoformat(timespec="milliseconds")
         host = socket.gethostname()[:255] or "-"
         return f"1 {at} {host} countersign {os.getpid()} checkpoint - {record.getMessage()}{self._end}"
+
+
+@dataclass(frozen=True)
+class TlsSyslogDestination:
+    """A syslog server over TLS: each message has its length before it (RFC 5425, section 4.3).
+
+    The certificate must be for the host name and of an authority that is trusted. It confirms nothing and cannot be
+    read back.
+    """
+
+    host: str
+    port: int
+
+    def append(self, line: bytes) -> None:
+        try:
+            in_time(partial(self._send, _PRIORITY + _Rfc5424Formatter().format(_record_of(line)).encode()))
+        except (OSError, UnicodeError) as exc:
+            raise DestinationError(ProblemCode.CANNOT_WRITE, **stored_reason(exc)) from exc
+
+    def newest_lines(self) -> None:
+        return None
+
+    def all_lines(self) -> None:
+        return None
+
+    def _send(self, message: bytes) -> None:
+        context = ssl.create_default_context(cafile=settings.AUDIT_CHECKPOINT_CA_FILE or None)
+        with (
+            socket.create_connection((self.host, self.port), TIMEOUT) as connection,
+            context.wrap_socket(connection, server_hostname=self.host) as channel,
+        ):
+            channel.sendall(b"%d %s" % (len(message), message))
+            # A connection that is closed with something unread, such as session tickets, can lose what was sent.
+            channel.settimeout(_GOODBYE)
+            with suppress(OSError):
+                channel.unwrap()
 
 
 @dataclass(frozen=True)
@@ -288,6 +331,12 @@ def _network_syslog(kind: socket.SocketKind, parts: SplitResult) -> SyslogDestin
     return SyslogDestination((parts.hostname, parts.port), kind)
 
 
+def _tls_syslog(parts: SplitResult) -> TlsSyslogDestination:
+    if not parts.hostname or parts.port is None or parts.path:
+        raise ValueError
+    return TlsSyslogDestination(parts.hostname, parts.port)
+
+
 def _https(parts: SplitResult) -> HttpsDestination:
     if not parts.hostname or (parts.scheme == "http" and not is_loopback(parts.hostname)):
         raise ValueError
@@ -304,6 +353,7 @@ _SCHEMES: dict[str, Callable[[SplitResult], Destination]] = {
     "file": _file,
     "syslog+udp": partial(_network_syslog, socket.SOCK_DGRAM),
     "syslog+tcp": partial(_network_syslog, socket.SOCK_STREAM),
+    "syslog+tls": _tls_syslog,
     "syslog+unix": _unix_syslog,
     "https": _https,
     "http": _https,

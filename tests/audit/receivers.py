@@ -1,11 +1,13 @@
-"""Places that receive checkpoints over a real network: an HTTP server and a UDP or TCP syslog server."""
+"""Places that receive checkpoints over a real network: an HTTP server and a syslog server over UDP, TCP or TLS."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 
 @dataclass
@@ -73,3 +75,34 @@ def syslog_receiver(kind: socket.SocketKind) -> Iterator[tuple[int, socket.socke
         if kind == socket.SOCK_STREAM:
             receiver.listen()
         yield receiver.getsockname()[1], receiver
+
+
+@contextmanager
+def tls_receiver(certificate: Path, key: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """A port of this machine, and what each TLS connection to it sent; nothing for one that ended in the handshake."""
+    listener = socket.create_server(("", 0))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    received: list[bytes] = []
+
+    def read() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                try:
+                    with context.wrap_socket(connection, server_side=True) as channel:
+                        received.append(channel.makefile("rb").read())
+                except OSError:
+                    received.append(b"")
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield listener.getsockname()[1], received
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()

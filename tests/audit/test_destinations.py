@@ -23,7 +23,8 @@ from backoffice.audit.destinations import (
     destination_at,
     problem_sentence,
 )
-from tests.audit.receivers import HttpReceiver, http_receiver, syslog_receiver
+from tests.audit.receivers import HttpReceiver, http_receiver, syslog_receiver, tls_receiver
+from tools.rehearsal.certificates import write_certificate
 
 LINE = b'{"position":7}'
 
@@ -145,6 +146,28 @@ def test_syslog_over_tcp_ends_each_message_with_a_line_feed() -> None:
             received = stream.read().decode()
     assert received.endswith("\n")
     assert SYSLOG.fullmatch(received.removesuffix("\n"))
+
+
+def test_syslog_over_tls_verifies_the_server_and_gets_messages_with_their_length(
+    tmp_path: Path, settings: Settings
+) -> None:
+    certificate, key = write_certificate(tmp_path)
+    with tls_receiver(certificate, key) as (port, received):
+        destination = destination_at(f"syslog+tls://localhost:{port}")
+        with pytest.raises(DestinationError, match="cannot_write"):
+            destination.append(LINE)  # its authority is not one of the system
+        settings.AUDIT_CHECKPOINT_CA_FILE = str(certificate)
+        destination.append(LINE)
+        with pytest.raises(DestinationError, match="cannot_write"):
+            destination_at(f"syslog+tls://127.0.0.2:{port}").append(
+                LINE
+            )  # the certificate is of another host
+    length, _, message = received[1].decode().partition(" ")
+    assert [received[0], received[2]] == [b"", b""]
+    assert int(length) == len(message)
+    assert SYSLOG.fullmatch(message)
+    assert destination.newest_lines() is None
+    assert destination.all_lines() is None
 
 
 def test_syslog_over_a_socket_of_this_machine(tmp_path: Path) -> None:
@@ -270,6 +293,8 @@ def test_plain_http_is_for_this_machine_only() -> None:
         "https://log.example/?key=secret-of-mine",
         "https://log.example/#x",
         "syslog+udp://log.example",
+        "syslog+tls://log.example",
+        "syslog+tls://log.example:6514/path",
         "syslog+udp://log.example:514/path",
         "syslog+udp://log.example:99999",
         "syslog+unix://dev/log",
