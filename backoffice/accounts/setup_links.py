@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import RecoveryCode, SetupLink, User
@@ -104,7 +105,7 @@ def handover_of(operation: UUID, person: User) -> Handover | None:
 def links_to_pass_on() -> QuerySet[SetupLink]:
     """The valid links of which the link itself or the start code was not passed on yet."""
     unseen = Q(link_shown_at=None) | Q(code_shown_at=None)
-    valid = SetupLink.objects.filter(expires_at__gt=clock.now(), user__is_active=True)
+    valid = SetupLink.objects.filter(expires_at__gt=Now(), user__is_active=True)
     return valid.filter(unseen, operation__isnull=False)
 
 
