@@ -39,6 +39,18 @@ HARDENING = (
         _START,
     ),
     Safeguard(
+        "nothing starts with a mail server elsewhere without TLS",
+        f"{_CHECKS}:message_problems",
+        {"if not is_encrypted and": "if is_encrypted and"},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with a syslog server elsewhere without TLS",
+        f"{_CHECKS}:message_problems",
+        {"if is_plain and": "if not address.scheme and"},
+        _START,
+    ),
+    Safeguard(
         "nothing starts that answers to every host name",
         f"{_CHECKS}:host_problems",
         {'in {"*", ".", ""}': 'in {""}'},
@@ -128,5 +140,12 @@ HARDENING = (
         "backoffice.celery:broker_tls",
         {'            "server_hostname": address.hostname,\n': ""},
         "tests/core/test_broker_tls.py::test_a_certificate_for_another_host_is_refused[amqps]",
+    ),
+    Safeguard(
+        "the certificate of a syslog server is verified",
+        "backoffice.audit.destinations:TlsSyslogDestination._send",
+        {"ssl.create_default_context(": "ssl._create_unverified_context("},
+        "tests/audit/test_destinations.py::"
+        "test_syslog_over_tls_verifies_the_server_and_gets_messages_with_their_length",
     ),
 )
