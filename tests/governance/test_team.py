@@ -40,6 +40,7 @@ from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
 from backoffice.policies.models import PolicyVersion
 from tests import factories
+from tests.accounts.steps import age_second_factor
 from tests.operations.kinds.staff import changes
 from tests.policies.versions import put_in_effect
 from tests.recipients import registered
@@ -279,6 +280,42 @@ def test_link_and_code_are_shown_once_to_the_two_who_agreed(
         again = client.post(address).content.decode()
         assert "data-copy" not in again
         assert "nothing to show" in again
+
+
+def test_the_start_code_is_one_button_away_from_the_approval(
+    administrator: User, second_administrator: User, sign_in: SignIn
+) -> None:
+    operation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
+    client = sign_in(Client(), second_administrator)
+    page = reverse("operations:detail", args=[operation.pk])
+    address = reverse("governance:handover", args=[operation.pk])
+    assert address not in client.get(page).content.decode()
+    approved = client.post(
+        reverse("operations:approve", args=[operation.pk]), {"digest": operation.digest}, follow=True
+    ).content.decode()
+    assert f'<form method="post" action="{address}">' in approved
+    assert "Show start code" in approved
+    assert f'<form method="post" action="{address}">' not in (
+        sign_in(Client(), administrator).get(page).content.decode()
+    )
+    groups_of_code = re.search(r"<code[^>]*>(.*?)</code>", client.post(address).content.decode())
+    assert groups_of_code is not None
+    assert re.fullmatch(r"(<span>[A-Z2-9]{4}</span><wbr>){7}", groups_of_code[1])
+
+
+def test_without_a_fresh_second_factor_the_button_leads_to_a_page_that_asks_for_it(
+    administrator: User, second_administrator: User, sign_in: SignIn
+) -> None:
+    operation = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
+    client = sign_in(Client(), second_administrator)
+    age_second_factor(client, minutes=6)
+    address = reverse("governance:handover", args=[operation.pk])
+    page = client.get(operation.get_absolute_url()).content.decode()
+    assert f'<form method="post" action="{address}">' not in page
+    assert f'href="{address}">Show start code…' in page
+    refused = client.post(address)
+    assert refused.status_code == 422
+    assert "data-copy" not in refused.content.decode()
 
 
 def test_a_link_is_shown_although_several_people_approved(

@@ -134,8 +134,11 @@ class FirstPasswordForm(NewPasswordForm):
 
     start_code = forms.CharField(
         label=_("Start code"),
-        max_length=40,
-        help_text=_("28 letters and digits. You get it from a different person than the link."),
+        max_length=80,  # with spaces and hyphens as they were dictated
+        help_text=_(
+            "28 letters and digits; spaces, hyphens and case do not matter. You get it from a different person than "
+            "the link."
+        ),
         # Shown again after an error, unlike other codes: it is long, and works only with the link.
         widget=forms.TextInput(
             attrs={"autocomplete": "off", "autocapitalize": "characters", "spellcheck": "false"}
