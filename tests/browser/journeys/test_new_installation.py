@@ -144,7 +144,7 @@ def test_a_team_begins_on_pages_alone_and_makes_its_first_payment(people: People
     acknowledge_first_invitation(treasurer)
     team.first.page.goto("/settings/team/")
     expect(team.first.page.get_by_role("heading", name="Team", exact=True)).to_be_visible()
-    expect(team.first.page.get_by_text("Set up the team")).to_have_count(0)
+    expect(team.first.page.get_by_role("heading", name="First steps")).to_have_count(0)
 
 
 def two_administrators(people: People, stack: Stack) -> Administrators:
@@ -157,7 +157,7 @@ def two_administrators(people: People, stack: Stack) -> Administrators:
     first.press("Invite administrator")
     second.begin(first.shown())
     first.choose("I have sent the link")
-    expect(first.page.get_by_text("Set up the team")).to_be_visible()
+    expect(first.page.get_by_role("heading", name="First steps")).to_be_visible()
     return Administrators(first, second)
 
 
