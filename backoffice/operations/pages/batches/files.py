@@ -23,6 +23,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances
@@ -58,7 +59,7 @@ _FORMATS: dict[str, tuple[Callable[[Any], bytes], str]] = {
 }
 
 
-class FileForm(forms.Form):
+class FileForm(PageForm):
     """Asks for a file."""
 
     file = forms.FileField(
@@ -106,7 +107,7 @@ class UploadForm(FileForm):
         field.initial = kinds[0].name
 
 
-class ImportReasonForm(forms.Form):
+class ImportReasonForm(PageForm):
     """Asks, once for all rows, by what the approver can judge the recipients."""
 
     reason = forms.CharField(
@@ -118,7 +119,7 @@ class ImportReasonForm(forms.Form):
     )
 
 
-class ColumnsForm(forms.Form):
+class ColumnsForm(PageForm):
     """Asks which column of the file has each field."""
 
     def __init__(self, *args: Any, file: PayoutFile, **kwargs: Any) -> None:
