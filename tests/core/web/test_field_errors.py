@@ -17,7 +17,9 @@ def errors_of(field: forms.Field, typed: Any) -> str:
     class AskingForm(PageForm):
         asked = field
 
-    return " ".join(map(str, AskingForm(typed if isinstance(typed, dict) else {"asked": typed}).errors["asked"]))
+    return " ".join(
+        map(str, AskingForm(typed if isinstance(typed, dict) else {"asked": typed}).errors["asked"])
+    )
 
 
 @pytest.mark.parametrize(
