@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import searched_amount
 from backoffice.policies.document import (
     MOST_APPROVALS,
@@ -109,7 +110,7 @@ def _choice_of(people: People | None) -> str:
     return "named" if people.named else ""
 
 
-class RuleForm(forms.Form):
+class RuleForm(PageForm):
     """One rule: its conditions, all of which have to fit, and its outcome."""
 
     kinds = forms.MultipleChoiceField(
@@ -345,7 +346,7 @@ def _sentence_of(message: str) -> str:
     return str(found or gettext("The rule is not valid. Check its fields."))
 
 
-class ListsForm(forms.Form):
+class ListsForm(PageForm):
     """The lists of recipients, one in each line, and the zone in which hours are."""
 
     time_zone = forms.CharField(
@@ -386,7 +387,7 @@ def lists_text(lists: Sequence[RecipientList]) -> str:
     return "\n".join(f"{each.name}: {', '.join(each.keys)}" for each in lists)
 
 
-class TryForm(forms.Form):
+class TryForm(PageForm):
     """An operation to try: what the rules ask about it."""
 
     kind = forms.ChoiceField(label=_("Kind"))

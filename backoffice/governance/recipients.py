@@ -10,6 +10,7 @@ from django.db.models import Count, Max, Min, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.core.web.field_errors import PageForm
 from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.selectors import IS_EXECUTED, IS_OPEN
@@ -17,7 +18,7 @@ from backoffice.recipients.models import RecipientState, RecipientType, Recipien
 from backoffice.recipients.register import find_recipients
 
 
-class RecipientFilterForm(forms.Form):
+class RecipientFilterForm(PageForm):
     """Filters of the list and of the report. Every field is optional."""
 
     q = forms.CharField(

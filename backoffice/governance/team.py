@@ -20,7 +20,7 @@ from backoffice.accounts.rights import (
 )
 from backoffice.accounts.roles import Role, active_administrators, enrolled_people
 from backoffice.operations.kinds.staff_change import StaffChangeKind
-from backoffice.operations.models.operations import Approval, Operation
+from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.selectors import IS_OPEN
 from backoffice.policies.models import PolicyVersion
 from backoffice.recipients.models import RecipientVersion
@@ -53,6 +53,7 @@ class FirstSteps:
     rules: bool
     recipients: bool
     incident: bool
+    payment: bool
 
     @property
     def are_done(self) -> bool:
@@ -72,14 +73,16 @@ def team_state() -> TeamState:
     """The first steps, and when the access review is due. One query."""
     alone = BreakGlassChange.objects.unacknowledged().filter(change=AccountChange.INVITED_ALONE)
     enrolled = enrolled_people()
+    are_two = Q(number_of_administrators__gte=REQUIRED_ADMINISTRATORS)
     steps = {
-        "administrators": Q(number_of_administrators__gte=REQUIRED_ADMINISTRATORS),
+        "administrators": are_two,
         "groups": Exists(active_groups()),
         "people": Exists(enrolled.filter(groups__name=Role.PREPARER))
         & Exists(enrolled.filter(groups__name=Role.APPROVER)),
         "rules": Exists(PolicyVersion.objects.all()),
         "recipients": Exists(RecipientVersion.objects.filter(operation__isnull=False)),
-        "incident": ~Exists(alone),
+        "incident": are_two & ~Exists(alone),
+        "payment": Exists(Attempt.objects.all()),
     }
     last_review = AccessReview.objects.values("signed_at")[:1]
     found = (

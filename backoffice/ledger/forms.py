@@ -15,6 +15,7 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DECIMALS, DIGITS
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import without_separators
 from backoffice.core.web.forms import ListFilterForm, day_field, end_of_day, start_of_day
 from backoffice.core.web.pagination import Order
@@ -187,7 +188,7 @@ class TransactionListForm(TransactionFilterForm):
         return self.order[0].lstrip("-") == "occurred_at"
 
 
-class JumpToDayForm(forms.Form):
+class JumpToDayForm(PageForm):
     """A day to jump to within the list. It is not a filter, so an invalid day does not hide the list."""
 
     jump = day_field(_("Go to"))
@@ -208,7 +209,7 @@ _SPAN_LABELS: "Mapping[Duration, StrOrPromise]" = MappingProxyType(
 )
 
 
-class SummaryForm(forms.Form):
+class SummaryForm(PageForm):
     """The filters of the provider's summary: those of the specification, which defines no other period or currency.
 
     Without any of them in the query string, the last month of one currency.

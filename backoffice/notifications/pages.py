@@ -19,6 +19,7 @@ from backoffice.accounts.access import url_with_next
 from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import cached_in_process
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.mail import email_is_on
 from backoffice.core.web.pagination import keyset_page
 from backoffice.notifications import preferences as services
@@ -28,7 +29,7 @@ from backoffice.notifications.models import UNDELIVERED, Digest, Message
 from backoffice.notifications.preferences import Choice
 
 
-class ChoicesForm(forms.Form):
+class ChoicesForm(PageForm):
     """Channels and time of each group, as three fields for each."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -78,7 +79,7 @@ class ChoicesForm(forms.Form):
         }
 
 
-class ChatChannelForm(forms.Form):
+class ChatChannelForm(PageForm):
     url = forms.CharField(
         max_length=1000,
         label=_("URL of the channel"),

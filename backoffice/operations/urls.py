@@ -59,6 +59,7 @@ urlpatterns = [
         files.payout_template,
         name="payout_template",
     ),
+    path("operations/batches/bank-codes.<slug:suffix>", files.bank_codes, name="bank_codes"),
     path("operations/batches/files/<uuid:pk>/", files.payout_file, name="payout_file"),
     path("operations/batches/files/<uuid:pk>/live/", files.payout_file_live, name="payout_file_live"),
     path("operations/batches/files/<uuid:pk>/check/", files.payout_file_check, name="payout_file_check"),

@@ -148,11 +148,11 @@ def test_days_are_in_the_readers_time_zone(reader: Client, auditor: User) -> Non
     ("filters", "message"),
     [
         ({"since": "2026-03-02", "until": "2026-03-01"}, "The last day is before the first day."),
-        ({"since": "yesterday"}, "Enter a valid date"),
+        ({"since": "yesterday"}, "Enter the day as year"),
         ({"since": "0001-01-01"}, "Choose a day from 2000-01-01 to 2099-12-31."),
         ({"until": "9999-12-31"}, "Choose a day from 2000-01-01 to 2099-12-31."),
-        ({"actor": "9999999"}, "Select a valid choice"),
-        ({"group": "weather"}, "Select a valid choice"),
+        ({"actor": "9999999"}, "Select one of the options"),
+        ({"group": "weather"}, "Select one of the options"),
         ({"about": "x" * 201}, "at most 200 characters"),
     ],
 )

@@ -176,7 +176,7 @@ def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
     [
         ({"kinds": ["withdrawal"]}, "Enter how many must approve, or a reason to refuse, not both."),
         ({"needed1": "1", "refuse": "No"}, "Enter how many must approve, or a reason to refuse, not both."),
-        ({"needed1": "0"}, "Ensure this value is greater than or equal to 1."),
+        ({"needed1": "0"}, "Enter a number from 1."),
         ({"needed1": "1", "above": "5"}, "An amount or a total needs exactly one currency."),
         ({"needed1": "1", "currencies": "NGN", "above": "five"}, "Enter an amount, such as 5,000,000."),
         ({"needed1": "2", "of1": "named"}, "Select at least one person."),

@@ -124,7 +124,7 @@ def test_after_the_person_signed_in_the_pages_say_so(
             page = client.get(address).content.decode()
             assert f"{person.full_name} has signed in." in page
             assert "Pass on the link…" not in page
-            assert "View start code…" not in page
+            assert "Show start code" not in page
         assert f"<h1>{title}</h1>" in page
 
 

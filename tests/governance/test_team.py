@@ -40,6 +40,7 @@ from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
 from backoffice.policies.models import PolicyVersion
 from tests import factories
+from tests.accounts.steps import age_second_factor
 from tests.operations.kinds.staff import changes
 from tests.policies.versions import put_in_effect
 from tests.recipients import registered
@@ -281,6 +282,42 @@ def test_link_and_code_are_shown_once_to_the_two_who_agreed(
         assert "nothing to show" in again
 
 
+def test_the_start_code_is_one_button_away_from_the_approval(
+    administrator: User, second_administrator: User, sign_in: SignIn
+) -> None:
+    operation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
+    client = sign_in(Client(), second_administrator)
+    page = reverse("operations:detail", args=[operation.pk])
+    address = reverse("governance:handover", args=[operation.pk])
+    assert address not in client.get(page).content.decode()
+    approved = client.post(
+        reverse("operations:approve", args=[operation.pk]), {"digest": operation.digest}, follow=True
+    ).content.decode()
+    assert f'<form method="post" action="{address}">' in approved
+    assert "Show start code" in approved
+    assert f'<form method="post" action="{address}">' not in (
+        sign_in(Client(), administrator).get(page).content.decode()
+    )
+    groups_of_code = re.search(r"<code[^>]*>(.*?)</code>", client.post(address).content.decode())
+    assert groups_of_code is not None
+    assert re.fullmatch(r"(<span>[A-Z2-9]{4}</span><wbr>){7}", groups_of_code[1])
+
+
+def test_without_a_fresh_second_factor_the_button_leads_to_a_page_that_asks_for_it(
+    administrator: User, second_administrator: User, sign_in: SignIn
+) -> None:
+    operation = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
+    client = sign_in(Client(), second_administrator)
+    age_second_factor(client, minutes=6)
+    address = reverse("governance:handover", args=[operation.pk])
+    page = client.get(operation.get_absolute_url()).content.decode()
+    assert f'<form method="post" action="{address}">' not in page
+    assert f'href="{address}">Show start code…' in page
+    refused = client.post(address)
+    assert refused.status_code == 422
+    assert "data-copy" not in refused.content.decode()
+
+
 def test_a_link_is_shown_although_several_people_approved(
     administrator: User, second_administrator: User, sign_in: SignIn
 ) -> None:
@@ -322,8 +359,8 @@ def test_the_first_administrator_invites_the_second_without_a_shell(
 
 def steps_done(page: Any) -> list[bool]:
     """Of each of the first steps, whether it is marked as done; empty without the list."""
-    steps = page.content.decode().partition("Set up the team")[2].partition("</ol>")[0]
-    return [">Done<" in step for step in steps.split("<li>")[1:]]
+    steps = page.content.decode().partition('id="steps-title">')[2].partition("</ol>")[0]
+    return [">Done<" in step for step in steps.split("<li")[1:]]
 
 
 def test_the_team_page_lists_the_first_steps_until_each_is_done(
@@ -335,22 +372,32 @@ def test_the_team_page_lists_the_first_steps_until_each_is_done(
 ) -> None:
     """Roles of people who have never signed in do not count."""
     page = reverse("governance:team")
-    assert steps_done(as_administrator.get(page)) == [True, False, True, False, False, True]
+    assert steps_done(as_administrator.get(page)) == [True, False, True, False, False, True, False]
     alone = {"user": second_administrator, "change": AccountChange.INVITED_ALONE, "invited_by": administrator}
     BreakGlassChange.objects.create(at=timezone.now(), **alone)
     never_signed_in = AuthenticatorDevice.objects.filter(user__in=[approver, second_administrator])
     never_signed_in.update(confirmed=False)
-    assert steps_done(as_administrator.get(page)) == [False] * 6
+    assert steps_done(as_administrator.get(page)) == [False] * 7
     never_signed_in.update(confirmed=True)
     groups.create_group("Treasury")
     put_in_effect({"when": {"kinds": ["withdrawal"]}, "levels": [{"needed": 1}]})
-    assert steps_done(as_administrator.get(page)) == [True, True, True, True, False, False]
+    assert steps_done(as_administrator.get(page)) == [True, True, True, True, False, False, False]
     assert steps_done(as_administrator.get(page, {"q": preparer.full_name})) == []
     third = factories.person("Third Person", Role.ADMINISTRATOR)
     BreakGlassChange.objects.update(acknowledged_by=third, acknowledged_at=timezone.now(), note="Met both")
-    assert steps_done(as_administrator.get(page)) == [True, True, True, True, False, True]
+    assert steps_done(as_administrator.get(page)) == [True, True, True, True, False, True, False]
     registered.agreed(registered.user(), preparer, approver)
-    assert "Set up the team" not in text_of(as_administrator.get(page))
+    assert steps_done(as_administrator.get(page)) == [True] * 6 + [False]
+
+
+def test_a_step_that_is_done_has_no_link(as_administrator: Client, second_administrator: User) -> None:
+    def links() -> list[str]:
+        page = as_administrator.get("/").content.decode().partition('id="steps-title">')[2]
+        return re.findall(r">([^<]+)</a>", page.partition("</ol>")[0])
+
+    assert "Create group" in links()
+    groups.create_group("Treasury")
+    assert links() == ["Invite person", "Approval policies", "Recipients", "Operations"]
 
 
 def test_a_mistyped_address_is_corrected_by_another_invitation(first_administrator: User) -> None:

@@ -17,6 +17,7 @@ from backoffice.accounts import second_factor, sessions, staff
 from backoffice.accounts.access import fresh_second_factor_required, language_of
 from backoffice.accounts.models import Language, Theme
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.field_errors import PageForm
 
 _REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 
@@ -31,7 +32,7 @@ def _time_zones() -> list[tuple[str, Any]]:
     return groups
 
 
-class PreferencesForm(forms.Form):
+class PreferencesForm(PageForm):
     time_zone = forms.ChoiceField(
         label=_("Time zone"),
         choices=_time_zones,

@@ -32,6 +32,7 @@ from backoffice.accounts.sign_in import (
     StartCodeRefusedError,
     TooManyLinksError,
 )
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import OneTimeCodeInput
 from backoffice.core.web.submissions import shown_once
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 
-class SignInForm(forms.Form):
+class SignInForm(PageForm):
     """The first step of sign-in: email address and password."""
 
     email = forms.EmailField(
@@ -102,7 +103,7 @@ def _password_field(label: "StrOrPromise", autocomplete: str) -> forms.CharField
     return forms.CharField(label=label, max_length=1024, strip=False, widget=widget)
 
 
-class NewPasswordForm(forms.Form):
+class NewPasswordForm(PageForm):
     """A new password, typed twice."""
 
     new_password = _password_field(_("New password"), "new-password")
@@ -134,8 +135,11 @@ class FirstPasswordForm(NewPasswordForm):
 
     start_code = forms.CharField(
         label=_("Start code"),
-        max_length=40,
-        help_text=_("28 letters and digits. You get it from a different person than the link."),
+        max_length=80,  # with spaces and hyphens as they were dictated
+        help_text=_(
+            "28 letters and digits; spaces, hyphens and case do not matter. You get it from a different person than "
+            "the link."
+        ),
         # Shown again after an error, unlike other codes: it is long, and works only with the link.
         widget=forms.TextInput(
             attrs={"autocomplete": "off", "autocapitalize": "characters", "spellcheck": "false"}
@@ -150,7 +154,7 @@ class FirstPasswordForm(NewPasswordForm):
             del self.fields["start_code"]
 
 
-class CurrentPasswordForm(forms.Form):
+class CurrentPasswordForm(PageForm):
     """The current password, for every change of how a person signs in: a screen left open does not suffice."""
 
     old_password = _password_field(_("Current password"), "current-password")
@@ -221,7 +225,7 @@ def _sets_password(request: HttpRequest, token: str, form: FirstPasswordForm) ->
     return True
 
 
-class AuthenticatorCodeForm(forms.Form):
+class AuthenticatorCodeForm(PageForm):
     """A code of the authenticator; a recovery code too where the view allows it."""
 
     code = forms.CharField(

@@ -17,6 +17,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import format_day, labelled
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def day_field(label: "StrOrPromise") -> forms.DateField:
     )
 
 
-class PeriodForm(forms.Form):
+class PeriodForm(PageForm):
     """Filters with a first and a last day, both inclusive, both optional.
 
     Distant days are refused: at the ends of the calendar, the start or end of a day overflows in some time

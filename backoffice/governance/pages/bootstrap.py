@@ -20,6 +20,7 @@ from backoffice.governance.bootstrap import (
 )
 from backoffice.governance.pages.handover import mailed
 from backoffice.governance.pages.setup_mail import may_mail_links, setup_address
+from backoffice.governance.team import team_state
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
 
@@ -61,5 +62,5 @@ def bootstrap(request: StaffRequest) -> HttpResponse:
 
 
 def first_steps(_request: HttpRequest) -> dict[str, object]:
-    """Context processor: `are_first_steps_open`, read only if a template uses it."""
-    return {"are_first_steps_open": lambda: bootstrap_state().is_open}
+    """Context processor: `are_first_steps_open` and `team_state`, each read only if a template uses it."""
+    return {"are_first_steps_open": lambda: bootstrap_state().is_open, "team_state": team_state}

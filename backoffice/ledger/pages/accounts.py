@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.core.cached_reads import CachedValue, failed_read_text
+from backoffice.core.web.field_errors import PageForm
 from backoffice.ledger import callback_url
 from backoffice.ledger.accounts import (
     banks,
@@ -41,12 +42,17 @@ from backoffice.ledger.models import Balance
 from payments_gateway import AccountHolder, GatewayError, SupportedCurrency
 
 
-class AccountHolderForm(forms.Form):
+class AccountHolderForm(PageForm):
     """The bank account whose holder is to be resolved."""
 
-    bank_code = forms.ChoiceField(label=_("Bank"), widget=forms.Select(attrs={"translate": "no"}))
+    bank_code = forms.ChoiceField(
+        label=_("Bank"),
+        widget=forms.Select(attrs={"translate": "no"}),
+        error_messages={"required": _("Select a bank.")},
+    )
     account_number = forms.CharField(
         label=_("Account number"),
+        error_messages={"required": _("Enter the account number.")},
         help_text=_("10 digits"),
         validators=[RegexValidator(r"^[0-9]{10}\Z", _("Enter exactly 10 digits."))],
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),

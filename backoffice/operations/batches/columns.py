@@ -3,21 +3,61 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import xlsxwriter
+from django.utils.translation import gettext
+
+from backoffice.ledger.accounts import banks
+
+BANK_CODE = "bank_code"
+EXAMPLES = {
+    "type": "bank",
+    "name": "ADA OBI",
+    "account": "0123456789",
+    "currency": "NGN",
+    "amount": "25000.00",
+    BANK_CODE: "058",
+    "account_number": "0123456789",
+    "typed_name": "ADA OBI",
+    "receiver_username": "ada.obi",
+    "address": "0x52908400098527886E0F7030069857D2E4169EE7",
+    "memo": "Invoice 1042",
+    "alias": "Rent",
+    "notes": "Landlord of the office",
+}
+"""What a cell of a column can be; columns that are mostly empty have none."""
 
 
 @dataclass(frozen=True)
 class FileColumns:
     """The fields that a file may have: their labels by name, in the order of the template; and those it must have.
 
-    `sheet` is the name of the sheet of a workbook.
+    `sheet` is the name of the sheet of a workbook, `notes` what to enter where the label says too little.
     """
 
     labels: dict[str, str]
     needed: tuple[str, ...]
     sheet: str
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def has_banks(self) -> bool:
+        """Whether a row names a bank by its code."""
+        return BANK_CODE in self.labels
+
+    def help_rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Name, label, whether a row must have it, what to enter, and an example, of each column."""
+        yes, no = gettext("yes"), gettext("no")
+        return [
+            (name, label, yes if name in self.needed else no, self._note(name), EXAMPLES.get(name, ""))
+            for name, label in self.labels.items()
+        ]
+
+    def _note(self, name: str) -> str:
+        if name == BANK_CODE:
+            return gettext("The code or the whole name of the bank, as in the list of bank codes.")
+        return self.notes.get(name, "")
 
 
 def guess_mapping(
@@ -39,19 +79,74 @@ def _simplified(text: str) -> str:
 
 
 def csv_template(columns: FileColumns) -> bytes:
-    """The header of a file, in UTF-8 with the mark by which spreadsheets recognise it."""
-    text = io.StringIO()
-    csv.writer(text).writerow(columns.labels)
-    return b"\xef\xbb\xbf" + text.getvalue().encode()
+    """The header of a file. No help is in it: every further line would be read as a row."""
+    return _csv([list(columns.labels)])
 
 
 def xlsx_template(columns: FileColumns) -> bytes:
-    """The same as a workbook whose cells are text, so that account numbers keep their leading zeros."""
+    """The same as a workbook whose cells are text, so that account numbers keep their leading zeros.
+
+    Further sheets explain the columns and list the banks. Only the first one is read when the file is uploaded.
+    """
+    sheets: dict[str, Sequence[Sequence[str]]] = {
+        columns.sheet: [list(columns.labels)],
+        gettext("Help"): [_help_header(), *columns.help_rows()],
+    }
+    if columns.has_banks:
+        sheets[gettext("Banks")] = _bank_rows()
+    return _workbook(sheets)
+
+
+def csv_of_banks() -> bytes:
+    """Code and name of each bank, as a file names it."""
+    return _csv(_bank_rows())
+
+
+def xlsx_of_banks() -> bytes:
+    return _workbook({gettext("Banks"): _bank_rows()})
+
+
+def _help_header() -> Sequence[str]:
+    return (
+        gettext("Column"),
+        gettext("Field"),
+        gettext("Required"),
+        gettext("What to enter"),
+        gettext("Example"),
+    )
+
+
+def _bank_rows() -> list[Sequence[str]]:
+    by_name = sorted(banks().items(), key=lambda bank: bank[1].casefold())
+    return [(gettext("Bank code"), gettext("Bank")), *by_name]
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> bytes:
+    """In UTF-8 with the mark by which spreadsheets recognise it, and without formulas."""
+    text = io.StringIO()
+    csv.writer(text).writerows([spreadsheet_text(cell) for cell in row] for row in rows)
+    return b"\xef\xbb\xbf" + text.getvalue().encode()
+
+
+def _workbook(sheets: Mapping[str, Sequence[Sequence[str]]]) -> bytes:
+    """Each sheet with its rows as text below a bold header."""
     content = io.BytesIO()
-    with xlsxwriter.Workbook(content, {"in_memory": True}) as workbook:
-        sheet = workbook.add_worksheet(columns.sheet)
-        as_text = workbook.add_format({"num_format": "@"})
-        sheet.set_column(0, len(columns.labels) - 1, 22, as_text)
-        sheet.write_row(0, 0, list(columns.labels), workbook.add_format({"bold": True}))
-        sheet.freeze_panes(1, 0)
+    with xlsxwriter.Workbook(content, {"in_memory": True, "strings_to_formulas": False}) as workbook:
+        as_text, bold = workbook.add_format({"num_format": "@"}), workbook.add_format({"bold": True})
+        for name, (header, *rows) in sheets.items():
+            sheet = workbook.add_worksheet(name)
+            sheet.set_column(0, len(header) - 1, 22, as_text)
+            sheet.write_row(0, 0, header, bold)
+            for number, row in enumerate(rows, start=1):
+                for place, cell in enumerate(row):
+                    sheet.write_string(number, place, cell, as_text)
+            sheet.freeze_panes(1, 0)
     return content.getvalue()
+
+
+def spreadsheet_text(text: str) -> str:
+    """The text of a cell of a CSV file; with an apostrophe before what a spreadsheet would run as a formula."""
+    return f"'{text}" if text.startswith(_FORMULA_SIGNS) else text
+
+
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")

@@ -12,7 +12,7 @@ from backoffice.operations.batches.earlier_payments import (
     earlier_payments,
     repeated_in_file,
 )
-from backoffice.operations.batches.row_rules import RowRules, error_text, stored_similarity
+from backoffice.operations.batches.row_rules import RowRules, error_text, note_of, stored_similarity
 from backoffice.operations.kinds.base import KindForm, MoneyKind
 from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.registry import KINDS, AnyKind
@@ -43,6 +43,7 @@ class PayoutRows(RowRules):
             labels={name: str(field.label) for name, field in asked.items()},
             needed=tuple(name for name, field in asked.items() if field.required),
             sheet=gettext("Payouts"),
+            notes={name: note_of(field) for name, field in asked.items()},
         )
 
     def account(self, cells: dict[str, str]) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import FileColumns
 from backoffice.operations.batches.payout_rows import NAME_FLAGS
-from backoffice.operations.batches.row_rules import RowRules, error_text, stored_similarity
+from backoffice.operations.batches.row_rules import RowRules, error_text, note_of, stored_similarity
 from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.recipient import RecipientChange, RecipientForm, RecipientPayload
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
@@ -40,7 +40,8 @@ class RecipientRows(RowRules):
 
     @property
     def columns(self) -> FileColumns:
-        asked = {name: str(RecipientForm.base_fields[name].label) for name in _OF_ALL_TYPES}
+        fields = {name: RecipientForm.base_fields[name] for name in _OF_ALL_TYPES}
+        asked = {name: str(field.label) for name, field in fields.items()}
         return FileColumns(
             labels={
                 "type": gettext("Type"),
@@ -50,6 +51,14 @@ class RecipientRows(RowRules):
             },
             needed=("type", "name", "account"),
             sheet=gettext("Recipients"),
+            notes={name: note_of(field) for name, field in fields.items()}
+            | {
+                "type": ", ".join(RecipientType.values),
+                "name": gettext("Of the account holder as the bank has it, or your name for the recipient."),
+                "account": gettext(
+                    "An account number needs the bank code beside it, an address the network."
+                ),
+            },
         )
 
     def account(self, cells: dict[str, str]) -> tuple[str, str]:

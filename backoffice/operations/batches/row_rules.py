@@ -56,6 +56,12 @@ def error_text(form: forms.Form, name: str) -> str:
     return " ".join(map(str, form.errors[name]))
 
 
+def note_of(field: forms.Field) -> str:
+    """What a cell of this field may be: the options that the form always has, and its help text."""
+    choices = [str(value) for value, _label in getattr(field, "choices", ()) if value]
+    return " ".join(filter(None, (", ".join(choices), str(field.help_text))))
+
+
 def stored_similarity(flag: RowFlag, one: SimilarAccount) -> dict[str, Any]:
     """Another recipient, or row of the file, for which a row can be mistaken, as JSON."""
     return {

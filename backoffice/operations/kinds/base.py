@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 
 from backoffice.accounts.models import User
 from backoffice.core.gateway import OtpMode, otp_mode
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import exact_time, format_amount, searched_amount
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import MatchField
@@ -201,7 +202,7 @@ class LocalEffect(StrEnum):
 _LONGEST_CHOICE = 80
 
 
-class KindForm(forms.Form):
+class KindForm(PageForm):
     """A form that produces a payload. The fields about duplicates are shown only if there is one."""
 
     advanced: ClassVar[tuple[str, ...]] = ()  # rarely used fields, folded away on the page

@@ -293,17 +293,20 @@ class RecipientAccountForm(KindForm):
         label=_("Bank"),
         widget=forms.Select(attrs={"translate": "no"}),
         error_messages={
-            "invalid_choice": _("Unknown bank: %(value)s. Enter its code, such as 057, or its full name.")
+            "required": _("Select a bank."),
+            "invalid_choice": _("Unknown bank: %(value)s. Enter its code, such as 057, or its full name."),
         },
     )
     account_number = forms.CharField(
         label=_("Account number"),
         help_text=_("10 digits"),
+        error_messages={"required": _("Enter the account number.")},
         validators=[RegexValidator(r"^[0-9]{10}\Z", _("Enter exactly 10 digits."))],
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),
     )
     typed_name = forms.CharField(
         label=_("Account holder"),
+        error_messages={"required": _("Enter the name of the account holder.")},
         help_text=_("The name on the invoice. It is compared with the name at the bank."),
         max_length=120,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),

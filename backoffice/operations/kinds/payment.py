@@ -239,7 +239,7 @@ class PaymentForm(RecipientAccountForm):
                 values[name] = ""
         for name in _NEEDED.get(str(chosen), ()):
             if not values.get(name) and name not in self.errors:
-                self.add_error(name, gettext("This field is required."))
+                self.add_error(name, forms.ValidationError(self.fields[name].error_messages["required"]))
 
     def _check_amount(self, values: dict[str, Any], name: str, currency: str) -> None:
         if not values.get(name) or not currency:

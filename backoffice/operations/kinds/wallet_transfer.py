@@ -87,7 +87,8 @@ class WalletTransferForm(AmountForm):
         help_text=_("Must be the recipient's network: on another network the money is lost."),
         widget=forms.Select(attrs={"translate": "no"}),
         error_messages={
-            "invalid_choice": _("Select a network from the list: the provider does not support %(value)s.")
+            "required": _("Select a network."),
+            "invalid_choice": _("Select a network from the list: the provider does not support %(value)s."),
         },
     )
     address = forms.CharField(

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -34,7 +34,7 @@ from backoffice.operations.delivery.release import stop_if_altered
 from backoffice.operations.lifecycle.incidents import open_incidents
 from backoffice.operations.lifecycle.pause import pause_if_altered
 from backoffice.operations.models.monitoring import Inspection
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.monitoring.integrity_checks import (
     INTEGRITY_CHECKS,
     InspectionScope,
@@ -255,7 +255,7 @@ class SystemHealth:
 
     `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
     `open_break_glass` counts unacknowledged account changes with break-glass, `links_to_pass_on` the one-time links of
-    which a half was not passed on.
+    which a half was not passed on. `was_anything_sent` is false in a new installation, until its first attempt.
     """
 
     at: datetime | None
@@ -268,6 +268,7 @@ class SystemHealth:
     access_review_due_at: datetime | None = None
     active_administrators: int = 0
     links_to_pass_on: int = 0
+    was_anything_sent: bool = False
 
     @property
     def is_access_review_overdue(self) -> bool:
@@ -325,6 +326,7 @@ def _counts() -> dict[str, Any]:
         "open_break_glass": _count_of(BreakGlassChange.objects.unacknowledged()),
         "active_administrators": _count_of(active_administrators()),
         "links_to_pass_on": _count_of(links_to_pass_on()),
+        "was_anything_sent": Exists(Attempt.objects.all()),
         "last_review": Subquery(AccessReview.objects.values("signed_at")[:1]),
         "first_account": Subquery(User.objects.order_by("created_at").values("created_at")[:1]),
     }
@@ -332,7 +334,10 @@ def _counts() -> dict[str, Any]:
 
 def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
     """The members of `SystemHealth` in a row with `_counts`."""
-    names = ("open_incidents", "open_break_glass", "active_administrators", "links_to_pass_on")
+    names = (
+        *("open_incidents", "open_break_glass", "active_administrators", "links_to_pass_on"),
+        "was_anything_sent",
+    )
     due = review_due_after(found.get("last_review") or found.get("first_account"))
     return {name: found.get(name, 0) for name in names} | {"access_review_due_at": due}
 

@@ -1,6 +1,5 @@
 """The page that pauses all payments."""
 
-from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
@@ -10,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.field_errors import PageForm
 from backoffice.operations import permissions
 from backoffice.operations.errors import OperationError
 from backoffice.operations.lifecycle.pause import pause_payments
@@ -17,7 +17,7 @@ from backoffice.operations.models.monitoring import current_pause
 from backoffice.operations.pages.operation.forms import reason_field
 
 
-class PauseForm(forms.Form):
+class PauseForm(PageForm):
     """The reason for pausing."""
 
     reason = reason_field(

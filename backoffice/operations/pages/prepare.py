@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import format_amount
 from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
@@ -51,7 +52,7 @@ from backoffice.operations.workflow.prepare import (
 )
 
 
-class RecipientChoiceForm(forms.Form):
+class RecipientChoiceForm(PageForm):
     """The choice among registered and recent recipients, with a search text if there are many."""
 
     prefix = "known"

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import DatePreset, ListFilterForm, query_of_stored
 from backoffice.ledger.forms import TransactionListForm
 from backoffice.operations import permissions
@@ -26,7 +27,7 @@ from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.operations.selectors import saved_views_for
 
 
-class SavedViewForm(forms.Form):
+class SavedViewForm(PageForm):
     """The name of a saved view, and who sees it."""
 
     name = forms.CharField(

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.field_errors import PageForm
 from backoffice.ledger.accounts import OwnAccount, search_own_accounts
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions.filters import NEWEST_FIRST as NEWEST_TRANSACTIONS
@@ -187,7 +188,7 @@ def _is_among_the_newest() -> Q:
     )
 
 
-class SearchForm(forms.Form):
+class SearchForm(PageForm):
     """The text to search for."""
 
     q = forms.CharField(

@@ -145,6 +145,13 @@ def sentence(operation: Operation) -> str:
 
 
 @register.filter
+def listed_title(operation: Operation) -> str:
+    """What a list calls it: the kind of a payment, whose amount and recipient are beside it, or what a change does."""
+    kind = KINDS.get(operation.kind)
+    return sentence(operation) if kind and kind.section == KindSection.SETUP else kind_label(operation.kind)
+
+
+@register.filter
 def recipient_name(operation: Operation | BatchRow) -> str:
     """Who receives it, in the reader's language."""
     return _recipient(operation).name

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import PeriodForm
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger.forms import CurrencyPeriodForm, TransactionFilterForm
@@ -305,7 +306,7 @@ BANK_ACCOUNTS = ComputedReport(
 _ALL_PLACEHOLDER = forms.TextInput(attrs={"placeholder": _("All")})
 
 
-class WalletFilterForm(forms.Form):
+class WalletFilterForm(PageForm):
     """The filters of the wallets page."""
 
     currency = forms.CharField(label=_("Currency"), required=False, max_length=40, widget=_ALL_PLACEHOLDER)

@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.request_context import close_connection
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.reports.definitions.catalogue import REPORTS
@@ -43,7 +44,7 @@ from backoffice.reports.report import AnyReport, ExportRequest, FileFormat
 from payments_gateway import GatewayError
 
 
-class FileForm(forms.Form):
+class FileForm(PageForm):
     """The columns and the file format. Without input: all columns, as CSV.
 
     `chooses` marks that the form offered columns, so that an empty choice is an error instead of all columns.

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts.models import User, validate_time_zone
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import format_day
 from backoffice.reports.calendar import (
     FREQUENCY_OF_PERIOD,
@@ -40,7 +41,7 @@ from backoffice.reports.schedules.services import (
 )
 
 
-class ScheduleForm(forms.Form):
+class ScheduleForm(PageForm):
     """Time, recipients and period of a schedule."""
 
     name = forms.CharField(label=_("Name"), max_length=80, help_text=_("Used as the subject of the email."))

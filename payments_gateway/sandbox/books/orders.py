@@ -43,6 +43,11 @@ def will_fail(destination: str) -> bool:
         state.fail_next -= 1
         state.save(update_fields=["fail_next"])
         return True
+    return fails_at_settlement(destination)
+
+
+def fails_at_settlement(destination: str) -> bool:
+    """Whether every order to this destination fails at settlement."""
     return destination.endswith(_FAILING_SUFFIX)
 
 

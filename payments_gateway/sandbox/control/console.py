@@ -20,6 +20,7 @@ from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.amounts import amount_text
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.books.settlement import order_of
+from payments_gateway.sandbox.control.examples import destinations
 from payments_gateway.sandbox.control.forms import FORMS, ConsoleForm
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.faults.registry import FAULTS, ActiveFault
@@ -89,6 +90,7 @@ def console_state() -> dict[str, object]:
         },
         "options": current_options().items(),
         "credentials": sandbox,
+        "destinations": destinations(),
     }
 
 

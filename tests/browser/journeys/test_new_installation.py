@@ -111,8 +111,7 @@ class Administrators:
         self.first.page.goto(self.second.approve())
         self.first.choose("Pass on the link…")
         self.first.press("Show link")
-        self.second.choose("View start code…")
-        self.second.press("Show code")
+        self.second.press("Show start code")
         newcomer.begin(self.first.shown(), self.second.shown())
         return newcomer
 
@@ -145,7 +144,7 @@ def test_a_team_begins_on_pages_alone_and_makes_its_first_payment(people: People
     acknowledge_first_invitation(treasurer)
     team.first.page.goto("/settings/team/")
     expect(team.first.page.get_by_role("heading", name="Team", exact=True)).to_be_visible()
-    expect(team.first.page.get_by_text("Set up the team")).to_have_count(0)
+    expect(team.first.page.get_by_role("heading", name="First steps")).to_have_count(0)
 
 
 def two_administrators(people: People, stack: Stack) -> Administrators:
@@ -158,7 +157,7 @@ def two_administrators(people: People, stack: Stack) -> Administrators:
     first.press("Invite administrator")
     second.begin(first.shown())
     first.choose("I have sent the link")
-    expect(first.page.get_by_text("Set up the team")).to_be_visible()
+    expect(first.page.get_by_role("heading", name="First steps")).to_be_visible()
     return Administrators(first, second)
 
 

@@ -35,7 +35,7 @@ def test_a_refused_form_redirects_to_a_page_that_can_be_reloaded(as_preparer: Cl
     assert address.startswith(f"{ME}?tab=1&{PARAMETER}=")
     pages = [as_preparer.get(address) for _ in range(2)]
     assert [page.status_code for page in pages] == [422, 422]
-    assert "Select a valid choice" in pages[0].content.decode()
+    assert "Select one of the options" in pages[0].content.decode()
     assert pages[0].content == pages[1].content
 
 

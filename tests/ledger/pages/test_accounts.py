@@ -215,9 +215,9 @@ def test_a_reader_gets_no_link_to_a_withdrawal(reader: Client, sandbox: SandboxP
 @pytest.mark.parametrize(
     ("bank_code", "number", "message"),
     [
-        ("", "0123456789", "This field is required."),
+        ("", "0123456789", "Select a bank."),
         ("044", "12", "exactly 10 digits"),
-        ("000", "0123456789", "Select a valid choice"),
+        ("000", "0123456789", "Select one of the options"),
         ("044", "1234560000", "The bank did not find this account"),
     ],
 )

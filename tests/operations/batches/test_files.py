@@ -3,17 +3,23 @@
 import io
 import zipfile
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import xlsxwriter
 from django.test import Client
+from django.urls import reverse
+from openpyxl.reader.excel import load_workbook
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
+from backoffice.ledger import accounts
 from backoffice.operations.batches import checking, columns, files, reading
+from backoffice.operations.batches.checking import rules_of
 from backoffice.operations.batches.payout_rows import PayoutRows
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.batches import MAX_ROWS, FileProblem, PayoutFile
+from backoffice.operations.kinds.wallet_transfer import WalletTransferForm
+from backoffice.operations.models.batches import MAX_ROWS, RECIPIENT, FileProblem, PayoutFile
 from tests.operations.batches import payouts
 
 SignIn = Callable[[Client, User], Client]
@@ -108,6 +114,61 @@ def test_the_templates_name_the_fields_in_both_formats(kind: str) -> None:
         header = next(reading.read_rows(content)).cells
         assert header == KINDS[kind].file_fields
         assert columns.guess_mapping(found, header, {}) == {name: name for name in header}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["withdrawal", "transfer", "wallet_transfer", RECIPIENT])
+def test_no_row_can_be_imported_from_a_template(kind: str) -> None:
+    found = rules_of(kind).columns
+    for content in (columns.csv_template(found), columns.xlsx_template(found)):
+        assert len(list(reading.read_rows(content))) == 1
+        with pytest.raises(reading.UnreadableFileError) as refused:
+            reading.read_header(content)
+        assert refused.value.problem["code"] == FileProblem.NO_ROWS
+
+
+def sheets_of(content: bytes) -> dict[str, list[tuple[Any, ...]]]:
+    workbook = load_workbook(io.BytesIO(content))
+    return {sheet.title: list(sheet.values) for sheet in workbook.worksheets}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["withdrawal", RECIPIENT])
+def test_a_workbook_explains_each_column_and_lists_the_banks(kind: str) -> None:
+    found = rules_of(kind).columns
+    first, helping, listed = sheets_of(columns.xlsx_template(found)).values()
+    assert [row[0] for row in helping[1:]] == list(first[0])
+    assert {row[0] for row in helping[1:] if row[2] == "yes"} == set(found.needed)
+    assert all(row[4] for row in helping[1:] if row[2] == "yes")
+    assert dict(listed[1:]) == dict(accounts.banks())
+
+
+@pytest.mark.django_db
+def test_the_form_accepts_the_examples_of_a_template() -> None:
+    found = PayoutRows(KINDS["wallet_transfer"]).columns
+    examples = {row[0]: row[4] for row in found.help_rows()}
+    form = WalletTransferForm({**examples, "network": "ERC20"})
+    assert "address" not in form.errors
+    assert columns.EXAMPLES["bank_code"] in accounts.banks()
+
+
+@pytest.mark.django_db
+def test_the_bank_codes_are_a_file_beside_the_templates(sign_in: SignIn, preparer: User) -> None:
+    client = sign_in(Client(), preparer)
+    for page in ("operations:payout_files", "governance:recipient_files"):
+        shown = client.get(reverse(page)).content.decode()
+        assert reverse("operations:bank_codes", args=["csv"]) in shown
+    answer = client.get(reverse("operations:bank_codes", args=["csv"]))
+    rows = [row.cells for row in reading.read_rows(answer.content)]
+    assert rows[0] == ("Bank code", "Bank")
+    assert sorted(rows[1:]) == sorted(accounts.banks().items())
+    assert client.get(reverse("operations:bank_codes", args=["pdf"])).status_code == 404
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@now", "\tx", "\rx"])
+def test_a_name_that_a_spreadsheet_would_run_is_text(text: str) -> None:
+    assert columns.spreadsheet_text(text) == f"'{text}"
+    assert columns.spreadsheet_text("First Bank") == "First Bank"
 
 
 @pytest.mark.django_db

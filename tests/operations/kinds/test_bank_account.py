@@ -113,9 +113,9 @@ def test_an_unreadable_account_list_is_warned_of(as_administrator: Client, provi
 @pytest.mark.parametrize(
     ("field", "typed", "message"),
     [
-        ("account_name", "", "This field is required."),
+        ("account_name", "", "Enter a value."),
         ("account_name", "x" * 101, "at most 100"),
-        ("currency", "USDT", "USDT is not one of the available choices"),
+        ("currency", "USDT", "“USDT” is not among them"),
         ("preferred_name", "x" * 101, "at most 100"),
     ],
 )

@@ -149,8 +149,8 @@ def test_the_estimate_is_rounded_down(amount: str, about: str) -> None:
 @pytest.mark.parametrize(
     ("field", "typed", "message"),
     [
-        ("direction", "NGN-USDT", "Select a valid choice"),
-        ("direction", "", "This field is required."),
+        ("direction", "NGN-USDT", "Select one of the options"),
+        ("direction", "", "Select one of the options."),
         ("amount", "", "Enter an amount."),
         ("amount", "1,5", "Enter a number such as 5,000.50"),
         ("amount", "0.005", "NGN has at most 2 decimals."),

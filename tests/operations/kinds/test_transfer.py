@@ -48,10 +48,10 @@ def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: St
 @pytest.mark.parametrize(
     ("field", "typed", "message"),
     [
-        ("receiver_username", "", "This field is required."),
+        ("receiver_username", "", "Enter a value."),
         ("receiver_username", "ngozi eze", "without spaces"),
         ("receiver_username", "x" * 65, "at most 64"),
-        ("currency", "USDT", "USDT is not one of the available choices"),
+        ("currency", "USDT", "“USDT” is not among them"),
         ("amount", "", "Enter an amount."),
         ("amount", "-5", "Enter a number such as 5,000.50"),
         ("amount", "1e5", "Enter a number such as 5,000.50"),

@@ -35,6 +35,7 @@ ANSWERS = {
     "bulk_release_live": ("get", 200, 200, 200, 200, 403),
     "payout_files":     ("get",  200, 403, 403, 403, 403),
     "payout_template":  ("get",  200, 403, 403, 403, 403),
+    "bank_codes":       ("get",  200, 403, 403, 403, 403),
     "payout_file":      ("get",  200, 403, 403, 403, 403),
     "payout_file_live": ("get",  204, 403, 403, 403, 403),
     "payout_file_check": ("post", 422, 403, 403, 403, 403),
@@ -89,6 +90,7 @@ KINDS_OF_ADDRESS: dict[str, list[object]] = {
     "prepare": ["withdrawal"],
     "prepare_check": ["withdrawal"],
     "payout_template": ["transfer", "csv"],
+    "bank_codes": ["csv"],
     "saved_view_rename": [1],
     "saved_view_delete": [1],
 }

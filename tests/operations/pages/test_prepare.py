@@ -169,10 +169,10 @@ def test_going_back_to_change_keeps_the_input(as_preparer: Client, holder: str) 
         ("account_number", "12345678901", "exactly 10 digits"),
         ("account_number", "01234S6789", "exactly 10 digits"),
         ("bank_code", "999999", "Unknown bank: 999999."),
-        ("typed_name", "", "This field is required."),
+        ("typed_name", "", "Enter the name of the account holder."),
         ("typed_name", "Somebody Else", "Give the reason for the mismatch"),
         ("memo", "x" * 29, "at most 28 characters"),
-        ("currency", "USDT", "USDT is not one of the available choices"),
+        ("currency", "USDT", "“USDT” is not among them"),
     ],
 )
 def test_invalid_input_is_reported_and_kept(
@@ -202,7 +202,7 @@ def test_a_name_mismatch_is_prepared_with_a_reason_shown_to_the_approver(
 def test_the_name_at_the_bank_is_shown_while_typing(as_preparer: Client, holder: str) -> None:
     html = text_of(as_preparer.post(f"{ADDRESS}check/", filled_in("", amount="")))
     assert f"<b>{holder}</b>" in html
-    assert "This field is required" not in html
+    assert "Enter the name of the account holder." not in html
     assert "<!DOCTYPE" not in html
 
 
@@ -217,7 +217,7 @@ def test_the_account_is_checked_without_javascript(as_preparer: Client, holder: 
     html = text_of(answer)
     assert answer.status_code == 200
     assert "The names match." in html
-    assert "This field is required" not in html
+    assert "Enter the name of the account holder." not in html
     assert 'value="week 46"' in html
 
 

@@ -150,7 +150,7 @@ def test_an_empty_or_taken_name_is_refused(as_preparer: Client) -> None:
     two = SavedView.objects.get(name="Two")
     for typed, message in (
         ("One", "You already have a view named “One”"),
-        (" ", "This field is required."),
+        (" ", "Enter a value."),
         ("x" * 61, "at most 60 characters"),
     ):
         answer = change(as_preparer, two, "rename", name=typed, is_shared="on")

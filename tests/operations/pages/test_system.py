@@ -130,3 +130,16 @@ def test_it_stays_within_its_bytes_and_queries(
     with django_assert_max_num_queries(8):
         page = reader.get(SYSTEM)
     assert len(gzip.compress(page.content)) <= 14 * 1024
+
+
+@pytest.mark.parametrize("mode", ["not_asked", "entered", "managed"])
+def test_the_secret_can_be_stored_before_codes_are_made_from_it(
+    sign_in: Callable[[Client, User], Client], administrator: User, settings: Settings, mode: str
+) -> None:
+    settings.OTP_MODE = mode
+    page = sign_in(Client(), administrator).get(SYSTEM).content.decode()
+    assert f'href="{reverse("operations:prepare", args=["otp_secret"])}">Change authenticator secret…' in page
+
+
+def test_an_auditor_is_not_offered_to_change_the_secret(reader: Client) -> None:
+    assert "Change authenticator secret…" not in shown(reader)

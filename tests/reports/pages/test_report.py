@@ -80,7 +80,7 @@ def test_the_pages_need_few_queries(
 def test_a_refused_form_keeps_its_input(reader: Client) -> None:
     html = reader.get("/reports/operations.csv?since=yesterday&columns=status").content.decode()
     assert html.count('value="yesterday"') == 1
-    assert html.count("Enter a valid date.") == 1
+    assert html.count("Enter the day as year, month and day") == 1
     assert 'value="status" checked' in html
     assert 'value="reference" checked' not in html
 

@@ -23,6 +23,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances
@@ -30,7 +31,13 @@ from backoffice.operations import permissions
 from backoffice.operations.approval import requirements
 from backoffice.operations.batches import files, recipient_import, submission
 from backoffice.operations.batches.checking import rules_of
-from backoffice.operations.batches.columns import csv_template, xlsx_template
+from backoffice.operations.batches.columns import (
+    csv_of_banks,
+    csv_template,
+    spreadsheet_text,
+    xlsx_of_banks,
+    xlsx_template,
+)
 from backoffice.operations.batches.payout_rows import payout_kinds
 from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
 from backoffice.operations.batches.row_rules import similar_text
@@ -51,14 +58,18 @@ from backoffice.operations.models.batches import (
 from backoffice.operations.pages.prepare import submitted_text
 
 RECENT_FILES = 10
-_FORMULA_SIGNS = "=+-@\t\r"
+_CSV, _XLSX = "text/csv; charset=utf-8", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _FORMATS: dict[str, tuple[Callable[[Any], bytes], str]] = {
-    "csv": (csv_template, "text/csv; charset=utf-8"),
-    "xlsx": (xlsx_template, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    "csv": (csv_template, _CSV),
+    "xlsx": (xlsx_template, _XLSX),
+}
+_BANKS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "csv": (csv_of_banks, _CSV),
+    "xlsx": (xlsx_of_banks, _XLSX),
 }
 
 
-class FileForm(forms.Form):
+class FileForm(PageForm):
     """Asks for a file."""
 
     file = forms.FileField(
@@ -106,7 +117,7 @@ class UploadForm(FileForm):
         field.initial = kinds[0].name
 
 
-class ImportReasonForm(forms.Form):
+class ImportReasonForm(PageForm):
     """Asks, once for all rows, by what the approver can judge the recipients."""
 
     reason = forms.CharField(
@@ -118,7 +129,7 @@ class ImportReasonForm(forms.Form):
     )
 
 
-class ColumnsForm(forms.Form):
+class ColumnsForm(PageForm):
     """Asks which column of the file has each field."""
 
     def __init__(self, *args: Any, file: PayoutFile, **kwargs: Any) -> None:
@@ -173,11 +184,21 @@ def recent_files(request: StaffRequest, *, is_import: bool) -> QuerySet[PayoutFi
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def payout_template(_request: StaffRequest, kind: str, suffix: str) -> HttpResponse:
-    """An empty file with the columns of these payouts, or of recipients."""
+    """A file without rows, with the columns of these payouts, or of recipients; as a workbook with help."""
     if suffix not in _FORMATS or kind not in {RECIPIENT, *(one.name for one in payout_kinds())}:
         raise Http404
     make, content_type = _FORMATS[suffix]
     return _attachment(make(rules_of(kind).columns), f"{kind}.{suffix}", content_type)
+
+
+@require_safe
+@permission_required(permissions.PREPARE, raise_exception=True)
+def bank_codes(_request: StaffRequest, suffix: str) -> HttpResponse:
+    """Code and name of each bank, for the column of a file that names one."""
+    if suffix not in _BANKS:
+        raise Http404
+    make, content_type = _BANKS[suffix]
+    return _attachment(make(), f"bank-codes.{suffix}", content_type)
 
 
 @require_safe
@@ -262,16 +283,11 @@ def payout_file_errors(request: StaffRequest, pk: UUID) -> HttpResponse:
             f"{labels[name]}: {problem}" if name else problem for name, problem in row.errors
         )
         cells = [row.cells.get(name, "") for name in labels]
-        writer.writerow([_without_formula(cell) for cell in [*cells, problems]])
+        writer.writerow([spreadsheet_text(cell) for cell in [*cells, problems]])
     content = b"\xef\xbb\xbf" + text.getvalue().encode()
     return _attachment(
         content, f"{file.name.rpartition('.')[0] or 'file'}-errors.csv", "text/csv; charset=utf-8"
     )
-
-
-def _without_formula(text: str) -> str:
-    """The text with an apostrophe where a spreadsheet would run it. It is removed when the file is read again."""
-    return f"'{text}" if text[:1] and text[0] in _FORMULA_SIGNS else text
 
 
 def _attachment(content: bytes, name: str, content_type: str) -> HttpResponse:

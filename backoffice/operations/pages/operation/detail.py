@@ -21,7 +21,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import does_not_extend_session
-from backoffice.accounts.second_factor import second_factor_at
+from backoffice.accounts.second_factor import has_fresh_second_factor, second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.core.cached_reads import cached_in_process
@@ -179,6 +179,7 @@ def _context(
         "payment": created_payment(operation, ask="read" in request.GET),
         "can_be_asked": can_read_payments(),
         "handover": progress_of_handover(operation, request.user),
+        "is_second_factor_fresh": has_fresh_second_factor(request),
         "turn": turn,
         "expected_wait": _expected_wait(turn) if panel.may_approve_and_send or panel.may_release else None,
         "came_back": reason_not_sent(operation, timeline, turn),

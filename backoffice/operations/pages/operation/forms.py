@@ -17,6 +17,7 @@ from backoffice.accounts.second_factor import (
     second_factor_at,
 )
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import OneTimeCodeInput
 from backoffice.operations.delivery.release import AnotherPayment, ConfirmedHolder
 from backoffice.operations.kinds.base import TypedConfirmation
@@ -38,7 +39,7 @@ class DecisionRequirements:
     holder_changes: Sequence[HolderChange] = ()  # other names at the bank, to be confirmed before it is sent
 
 
-class BaseDecisionForm(forms.Form):
+class BaseDecisionForm(PageForm):
     """A decision about exactly the content seen, with a second factor at most five minutes old."""
 
     digest = forms.CharField(required=False)  # of the content on the page; the services refuse any other

@@ -24,6 +24,7 @@ from backoffice.accounts.rights import BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import ListFilterForm, day_field
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger.mirror.state import mirror_state
@@ -87,7 +88,7 @@ def reconciliation(request: StaffRequest) -> HttpResponse:
     return render(request, "operations/reconciliation.html", context, status=status)
 
 
-class AcknowledgeForm(forms.Form):
+class AcknowledgeForm(PageForm):
     """The note that acknowledges an incident."""
 
     note = reason_field(

@@ -38,7 +38,7 @@ def test_the_form_shows_the_current_address(as_administrator: Client, provider: 
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("", "This field is required."),
+        ("", "Enter a value."),
         ("https://pay.example.com/" + "x" * 2025, "at most 2048"),
         ("https://10.0.0.1/", "private"),
         (BEFORE, "The provider already uses this URL."),

@@ -187,6 +187,20 @@ def test_link_and_start_code_together_open_the_account(
     assert not SetupLink.objects.exists()
 
 
+@pytest.mark.parametrize("between", ["-", "", " ", " - ", "  "])
+def test_a_start_code_may_be_typed_as_it_was_dictated(
+    client: Client, administrator: User, second_administrator: User, between: str
+) -> None:
+    operation = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
+    token, code = (
+        setup_links.show_handover(operation.pk, actor=person, second_factor_at=timezone.now())
+        for person in (administrator, second_administrator)
+    )
+    typed = between.join(code.lower().split("-"))
+    chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD, "start_code": typed}
+    assert client.post(reverse("accounts:set_up", args=[token]), chosen).status_code == 302
+
+
 def test_the_halves_need_a_fresh_second_factor_and_are_for_the_two_people_only(
     administrator: User, second_administrator: User
 ) -> None:

@@ -190,14 +190,14 @@ def test_the_wallet_type_is_folded_away_unless_it_is_used(
 @pytest.mark.parametrize(
     ("field", "typed", "message"),
     [
-        ("network", "", "This field is required."),
+        ("network", "", "Select a network."),
         ("network", "ERC20", "0x followed by 40 digits"),
-        ("currency", "NGN", "NGN is not one of the available choices"),
+        ("currency", "NGN", "“NGN” is not among them"),
         ("amount", "", "Enter an amount."),
         ("amount", "1e2", "Enter a number such as 5,000.50"),
         ("amount", "0.0000001", "USDT has at most 6 decimals."),
         ("amount", "0", "greater than zero"),
-        ("address", "", "This field is required."),
+        ("address", "", "Enter a value."),
         ("address", TRON[:-1] + "u", "mistyped"),
         ("address", "0" + TRON[1:], "is not valid in"),
         ("address", TRON[:20] + " " + TRON[20:], "Remove spaces"),
