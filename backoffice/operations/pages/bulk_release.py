@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -28,7 +29,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy, selectors
-from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds
+from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds_once_released
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     ExpiredError,
@@ -102,18 +103,18 @@ class SendSelection:
     reasons: Mapping[UUID, str]
     is_cut: bool  # there are more than MAX_OPERATIONS
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Of exactly these operations and their contents, so that nothing is sent that was not shown."""
         shown = [f"{one.reference}:{one.digest}" for one in self.operations]
         return hashlib.sha256("\n".join(shown).encode()).hexdigest()
 
-    @property
+    @cached_property
     def with_code(self) -> int:
         """How many need a one-time code."""
         return sum(asks_for_otp(one) for one in self.operations)
 
-    @property
+    @cached_property
     def largest(self) -> list[Operation]:
         """The largest amounts of each currency, at most SHOWN."""
         return sorted(self.operations, key=lambda one: (one.currency, -(one.amount or 0)))[:SHOWN]
@@ -288,7 +289,7 @@ def _confirmation(
         "form": form,
         "totals": bulk_totals(selection.operations, debited=True),
         "not_debited": bulk_totals(selection.operations, debited=False),
-        "expected": expected_seconds(selection.operations),
+        "expected": expected_seconds_once_released(selection.operations),
         "limit": MAX_OPERATIONS,
         "shown": SHOWN,
         "paused": cached_pause(),

@@ -22,7 +22,8 @@ from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FEW, MANY = 5, 300
-MOST_QUERIES = 8
+MOST_QUERIES = 12
+WHAT_IS_KEPT_FOR_SECONDS = 3  # queries of what every page shows, such as whether payments are paused
 ACCOUNTS = "currency,amount,bank_code,account_number,typed_name,name_reason,memo"
 
 
@@ -61,7 +62,7 @@ def test_the_pages_of_a_batch_need_no_query_for_a_row(
         _queries_of_pages(client, payouts.applied(preparer, approver, rows))
         for rows in (payouts.transfers(FEW), payouts.transfers(MANY, first=100))
     )
-    assert {page: count for page, count in many.items() if count > few[page] + 1} == {}
+    assert {page: count for page, count in many.items() if count > few[page] + WHAT_IS_KEPT_FOR_SECONDS} == {}
     del many["confirm"]  # it releases an operation, too
     assert {page: count for page, count in many.items() if count > MOST_QUERIES} == {}
 

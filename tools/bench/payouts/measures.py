@@ -62,20 +62,21 @@ def _run(stack: Stack, function: str, **arguments: Any) -> dict[str, Any]:
 def _steps(stack: Stack, rows: int) -> Iterator[Measure]:
     path = stack.folder / "payday.csv"
     path.write_text(_file(rows))
-    costs = {"check": _run(stack, "check", path=str(path))}
-    costs |= {name: _run(stack, name) for name in ("store", "approve", "create")}
     texts = {
         "check": f"{rows:,} withdrawals of a file checked",
         "store": "stored as a batch",
-        "approve": "approved by two people",
-        "create": "made operations",
+        "approve": "the batch approved",
+        "create": "its rows made operations",
     }
-    for name, cost in costs.items():
+    costs = []
+    for name, what in texts.items():
+        cost = _run(stack, name, **({"path": str(path)} if name == "check" else {}))
+        costs.append(cost)
         note = f"{cost['processor']:.1f} s of them in Python, {cost['queries']:,} queries"
-        yield Measure(f"P11.{name}", texts[name], cost["seconds"], "s", note=note)
-    total = sum(cost["seconds"] for cost in costs.values())
+        yield Measure(f"P11.{name}", what, cost["seconds"], "s", note=note)
+    total = sum(cost["seconds"] for cost in costs)
     yield Measure("P11.seconds", "all of this together", total, "s", SECONDS)
-    growth = max(cost["growth"] for cost in costs.values())
+    growth = max(cost["growth"] for cost in costs)
     yield Measure("P11.memory", "growth of any process meanwhile", growth, "MiB", GROWTH)
 
 
@@ -97,5 +98,10 @@ def _file(rows: int) -> str:
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
     for number in range(rows):
-        writer.writerow(payday_row(number) | {"currency": "NGN", "amount": f"{1000 + number}.00"})
+        writer.writerow(payday_row(number) | {"currency": "NGN", "amount": f"{_amount(number)}.00"})
     return text.getvalue()
+
+
+def _amount(number: int) -> int:
+    """So low that all rows together need one approval only."""
+    return 1000 + number % 500

@@ -37,7 +37,8 @@ class Cost:
     """What the work of a block costs; complete once the block has ended."""
 
     def __init__(self) -> None:
-        self.seconds, self.processor, self.elsewhere = 0.0, 0.0, 0.0
+        self.seconds, self.processor = 0.0, 0.0
+        self.provider_seconds, self.provider_processor = 0.0, 0.0
         self.queries, self.growth, self.bytes = 0, 0.0, 0
 
     def as_json(self) -> dict[str, float]:
@@ -59,8 +60,8 @@ def measured() -> Iterator[Cost]:
         stack.enter_context(connection.execute_wrapper(cost.count_query))
         stack.enter_context(_provider_time(cost))
         yield cost
-    cost.seconds = time.perf_counter() - began - cost.elsewhere
-    cost.processor = time.process_time() - worked
+    cost.seconds = time.perf_counter() - began - cost.provider_seconds
+    cost.processor = time.process_time() - worked - cost.provider_processor
     cost.growth = max(_mebibytes("VmHWM") - before, 0.0)
 
 
@@ -70,11 +71,12 @@ def _provider_time(cost: Cost) -> Iterator[None]:
     send = HTTPAdapter.send
 
     def timed(adapter: HTTPAdapter, request: PreparedRequest, **options: Any) -> Response:
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         try:
             return send(adapter, request, **options)
         finally:
-            cost.elsewhere += time.perf_counter() - began
+            cost.provider_seconds += time.perf_counter() - began
+            cost.provider_processor += time.process_time() - worked
 
     HTTPAdapter.send = timed  # type: ignore[method-assign, assignment]
     try:
