@@ -4,10 +4,12 @@ They are kept in the database, so that every process shares them, and encrypted 
 database must not be able to place an account holder, an address or a rate that people then trust.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from django.core.cache import cache
 from django.db.models import Q
@@ -70,7 +72,12 @@ class CachedRead(Generic[Value]):
 
     def cached(self) -> CachedValue[Value]:
         """The last value read, without a request."""
-        return self.decode(CachedReadRow.objects.filter(pk=self.key).first())
+        together = _TOGETHER.get()
+        if together is None:
+            return self._stored()
+        if self.key not in together.values:
+            together.values[self.key] = self._stored()
+        return together.values[self.key]
 
     def get(self, read: Callable[[], Value | None]) -> CachedValue[Value]:
         """The last value if it is fresh; otherwise it is refreshed, at most once per `retry_after`.
@@ -114,6 +121,9 @@ class CachedRead(Generic[Value]):
         except (DecryptionError, ValidationError):
             return CachedValue()
 
+    def _stored(self) -> CachedValue[Value]:
+        return self.decode(CachedReadRow.objects.filter(pk=self.key).first())
+
     def _is_fresh(self, cached: CachedValue[Value]) -> bool:
         return cached.read_at is not None and cached.read_at > timezone.now() - self.fresh_for
 
@@ -137,14 +147,56 @@ class CachedRead(Generic[Value]):
             read_at=now,
             expires_at=now + self.keep_for,
         )
-        CachedReadRow.objects.filter(expires_at__lte=now).delete()
-        CachedReadRow.objects.bulk_create(
-            [row],
-            update_conflicts=True,
-            unique_fields=["key"],
-            update_fields=["encrypted_value", "read_at", "tried_at", "expires_at"],
-        )
+        together = _TOGETHER.get()
+        if together is None:
+            _save([row])
+        else:
+            together.values[self.key] = CachedValue(value, now)
+            together.unsaved[self.key] = row
         return CachedValue(value, now)
+
+
+@dataclass(frozen=True)
+class _ReadTogether:
+    """The values that were read within `reads_together`, and those that are not stored yet, by key."""
+
+    values: dict[str, CachedValue[Any]]
+    unsaved: dict[str, CachedReadRow] = field(default_factory=dict)
+
+
+_TOGETHER: ContextVar[_ReadTogether | None] = ContextVar("reads together", default=None)
+
+
+@contextmanager
+def reads_together(expected: Iterable[CachedRead[Any]] = ()) -> Iterator[None]:
+    """Within the block, the database is asked once for each value, and for those expected in one query; what the
+    provider answers is stored at the end of the block, in one statement.
+
+    A value counts as fresh for as long as outside the block. For the work on some rows of a file, not for longer:
+    other processes see no value before the block ends.
+    """
+    together = _ReadTogether(cached_values(expected))
+    token = _TOGETHER.set(together)
+    try:
+        yield
+    finally:
+        _TOGETHER.reset(token)
+        _save(
+            [together.unsaved[key] for key in sorted(together.unsaved)]
+        )  # two processes lock in the same order
+
+
+def _save(rows: Collection[CachedReadRow]) -> None:
+    """Store these values, and delete those that are too old."""
+    if not rows:
+        return
+    CachedReadRow.objects.filter(expires_at__lte=timezone.now()).delete()
+    CachedReadRow.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["key"],
+        update_fields=["encrypted_value", "read_at", "tried_at", "expires_at"],
+    )
 
 
 def cached_values(reads: Iterable[CachedRead[Value]]) -> dict[str, CachedValue[Value]]:

@@ -3,6 +3,7 @@ bank account, and what the provider supports: banks, networks and minimum amount
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -17,7 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import TypeAdapter
 
-from backoffice.core.cached_reads import CachedRead, CachedValue, Value
+from backoffice.core.cached_reads import CachedRead, CachedValue, Value, reads_together
 from backoffice.core.gateway import (
     FORM_CHECK_TIMEOUT,
     PAGE_OPENING_TIMEOUT,
@@ -54,6 +55,7 @@ _ACCOUNTS_PER_PAGE = (
     100  # of the first page, the only one read: the merchant has few accounts at the provider
 )
 _LISTS_EVERY = timedelta(minutes=20)  # well within the hour for which a list is fresh
+_HOLDER = TypeAdapter(AccountHolder)
 _OWN_ACCOUNTS = CachedRead("accounts", TypeAdapter(list[Account]))
 
 
@@ -90,6 +92,14 @@ def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder
     Raises RejectedError if the provider finds no such account, another GatewayError if it cannot answer.
     """
     return _read_holder(account_number, bank_code, _HOLDER_FRESH_FOR_FORMS)
+
+
+def accounts_together(accounts: Iterable[tuple[str, str]] = ()) -> AbstractContextManager[None]:
+    """Within the block, the database is asked once for the holders of these accounts, given by number and bank code,
+    and for what the provider supports (`reads_together`).
+    """
+    holders = [_holder_read(number, bank, _HOLDER_FRESH_FOR_FORMS) for number, bank in accounts]
+    return reads_together([*holders, _BANKS, _MINIMUMS])
 
 
 @dataclass(frozen=True)
@@ -133,7 +143,7 @@ def holder_if_readable(account_number: str, bank_code: str) -> HolderToday:
 def _holder_read(account_number: str, bank_code: str, fresh_for: timedelta) -> CachedRead[AccountHolder]:
     return CachedRead(
         f"holder:{bank_code}:{account_number}",
-        TypeAdapter(AccountHolder),
+        _HOLDER,
         keep_for=_HOLDER_KEPT_FOR,
         fresh_for=fresh_for,
     )

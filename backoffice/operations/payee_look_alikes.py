@@ -13,7 +13,7 @@ from backoffice.recipients.comparison import (
     ComparedAccount,
     SimilarAccount,
     account_of,
-    compare_with_register,
+    similar_in_register,
 )
 from backoffice.recipients.look_alikes import mark_differences, similar_recipients
 from backoffice.recipients.models import RecipientState, RecipientVersion
@@ -50,12 +50,8 @@ def look_alikes_of_payees(keys: Collection[str]) -> dict[str, list[SimilarAccoun
     others = [account for key in wanted if key not in approved and (account := account_of(key)) is not None]
     if not others:
         return {}
-    found = compare_with_register(dict(enumerate(others, start=1)))
-    of_keys = {
-        others[number - 1].key: [one for one in alike.accounts if not one.number]
-        for number, alike in found.items()
-    }
-    return {key: alike for key, alike in of_keys.items() if alike}
+    found = similar_in_register(dict(enumerate(others)))
+    return {others[number].key: alike.accounts for number, alike in found.items() if alike.accounts}
 
 
 def _warning(compared: ComparedAccount, other: RecipientVersion) -> str:

@@ -74,19 +74,33 @@ class Similarities:
 
 
 def compare_with_register(compared: Mapping[int, ComparedAccount]) -> dict[int, Similarities]:
-    """Of each account, by its number: the similar ones, at most `MOST_NAMED`. Retired recipients do not count."""
+    """Of each account, by its number: the similar ones among these and in the register, at most `MOST_NAMED`."""
     index = _Index(compared)
     found: dict[int, Similarities] = defaultdict(Similarities)
     for number, account in compared.items():
         own = SimilarAccount(account.names[0] if account.names else "", account.account, number=number)
         index.add_matches(found, account, own, but=number)
+    _add_registered(found, compared, index)
+    return dict(found)
+
+
+def similar_in_register(compared: Mapping[int, ComparedAccount]) -> dict[int, Similarities]:
+    """The same in the register only, so that similar accounts among these take no place of one there."""
+    found: dict[int, Similarities] = defaultdict(Similarities)
+    _add_registered(found, compared, _Index(compared))
+    return dict(found)
+
+
+def _add_registered(
+    found: dict[int, Similarities], compared: Mapping[int, ComparedAccount], index: "_Index"
+) -> None:
+    """Add the recipients of the register, without those that are retired."""
     of_types = newest_versions().filter(type__in={one.type for one in compared.values()})
     columns = ("type", "key", "account", "name", "alias", "bank")
     rows = of_types.exclude(state=RecipientState.RETIRED).order_by("pk").values_list(*columns)
     for kind, key, account, name, alias, bank in rows.iterator(chunk_size=_AT_ONCE):
         other = ComparedAccount(RecipientType(kind), key, account, (name, alias))
         index.add_matches(found, other, SimilarAccount(alias or name, account, bank))
-    return dict(found)
 
 
 def similar_keys(keys: Collection[str]) -> dict[str, set[str]]:

@@ -48,12 +48,15 @@ def versions_in_effect(keys: Collection[str]) -> dict[str, RecipientVersion]:
 
     Found by its number, which a seal covers. Raises AlteredRecipientError for a row that two people did not agree on.
     """
-    newest: dict[str, RecipientVersion] = {}
-    for version in _versions(sorted(keys)):
-        newest[version.key] = version
+    newest = recorded_versions(keys)
     if any(version.is_altered for version in newest.values()):
         raise AlteredRecipientError
     return newest
+
+
+def recorded_versions(keys: Collection[str]) -> dict[str, RecipientVersion]:
+    """The same as the register has it, altered or not: `version_in_effect` of many keys."""
+    return {version.key: version for version in _versions(sorted(keys))}
 
 
 def approval_history(keys: Collection[str]) -> dict[str, list[tuple[datetime, bool]]]:

@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import pytest
 from pydantic import TypeAdapter
+from pytest_django import DjangoAssertNumQueries
 
-from backoffice.core.cached_reads import CachedRead, cached_values, failed_read_text
+from backoffice.core.cached_reads import CachedRead, cached_values, failed_read_text, reads_together
 from backoffice.core.models import CachedReadRow
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import callback_url
@@ -175,3 +176,34 @@ def test_an_amount_keeps_its_exact_digits(text: str) -> None:
     kept = read.cached().value
     assert kept is not None
     assert kept.balance == Decimal(text)
+
+
+def test_reads_together_ask_the_database_once_and_are_stored_at_the_end(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    HOURLY.refresh(lambda: 1)
+    with reads_together([HOURLY, COUNT]):
+        with django_assert_num_queries(0):
+            assert (HOURLY.get(never).value, COUNT.cached().value) == (1, None)
+            assert COUNT.fetch(lambda: 7) == 7
+            assert COUNT.cached().value == 7
+        assert not CachedReadRow.objects.filter(pk="count").exists()
+    assert COUNT.cached().value == 7
+
+
+def test_what_was_read_together_is_stored_also_after_an_error() -> None:
+    def read_and_fail() -> None:
+        with reads_together():
+            COUNT.fetch(lambda: 7)
+            away()
+
+    with pytest.raises(ReadFailedError):
+        read_and_fail()
+    assert COUNT.cached().value == 7
+
+
+def test_what_is_read_together_ages_as_elsewhere(elapse: Elapse) -> None:
+    HOURLY.refresh(lambda: 1)
+    with reads_together([HOURLY]):
+        elapse(2 * HOUR)
+        assert HOURLY.fetch(lambda: 2) == 2

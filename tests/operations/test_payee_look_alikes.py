@@ -54,6 +54,17 @@ def test_every_paying_kind_warns_of_a_recipient_with_a_similar_account(
     assert [one.title for one in payee_look_alikes.look_alikes_of_payees({key})[key]] == ["Supplier"]
 
 
+def test_payees_that_are_similar_to_each_other_hide_no_recipient_of_the_register(
+    preparer: User, approver: User
+) -> None:
+    registered.agreed(registered.bank_account(number="0123456788", name="Supplier"), preparer, approver)
+    keys = [f"bank:044:012345678{last}" for last in range(8)]
+    found = payee_look_alikes.look_alikes_of_payees(keys)
+    assert {key: [one.title for one in alike] for key, alike in found.items()} == {
+        key: ["Supplier"] for key in keys
+    }
+
+
 def test_an_approved_recipient_is_compared_with_nobody(preparer: User, approver: User) -> None:
     payload, other = PAID["withdrawal"]
     registered.agreed(other, preparer, approver)

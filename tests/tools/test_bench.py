@@ -25,6 +25,7 @@ TINY = BenchSize(
     deliveries=20,
     payments=3,
     waiting=30,
+    file_rows=3,
     operations=2,
     appended=16,
     audited=30,

@@ -20,6 +20,7 @@ from tools.bench.databases import (
     temporary_database,
 )
 from tools.bench.measure import OURS, Measure, Sample, as_rows, compared, write
+from tools.bench.payouts.measures import payout_measures
 from tools.bench.tables import partitions, storage
 from tools.bench.writes import audit_entries, deliveries
 from tools.measurements import keep
@@ -61,6 +62,7 @@ class BenchSize:
     deliveries: int = 1_000
     payments: int = 500
     waiting: int = 10_000
+    file_rows: int = 5_000
     operations: int = 300
     appended: int = 2_000
     audited: int = 1_000_000
@@ -97,6 +99,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "product": product.product_measures,
         "P9": lambda: payday.payday_measures(size.payments),
         "P10": lambda: chain(people.people_measures(size.seconds), waiting.waiting_measures(size.waiting)),
+        "P11": lambda: payout_measures(size.file_rows),
         "storage": lambda: storage.storage_measures(size.merged, size.deliveries, size.operations),
         "partitions": lambda: partitions.partition_measures(
             size.partitioned, size.rounds, size.merged_at_once

@@ -25,7 +25,7 @@ UNKNOWN = 5  # requests that are read and neither executed nor answered
 BARE_PAYMENTS = 50  # the rate of the bare loop is constant
 _TIMEOUT = 900.0
 _SIGN_IN_AGAIN = 120.0  # a second factor is fresh for five minutes
-_COLUMNS = ("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo")
+COLUMNS = ("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo")
 
 
 def payday_measures(payments: int) -> Iterator[Measure]:
@@ -144,7 +144,7 @@ class Payday:
             return (time.monotonic() - began) * self.payments / count
 
     def _withdraw(self, number: int) -> None:
-        row = _row(number)
+        row = payday_row(number)
         body = {"currency": "NGN", "amount": f"{3000 + number}", "bankCode": row["bank_code"]}
         account = {"accountNumber": row["account_number"], "accountName": "A", "bank": "Access Bank"}
         requests.post(
@@ -171,7 +171,7 @@ class Payday:
         columns = self.preparer.upload(
             form, "/files/", kind="withdrawal", file=("payday.csv", self._file(first_amount))
         )
-        mapping = dict(zip(_COLUMNS, _COLUMNS, strict=True))
+        mapping = dict(zip(COLUMNS, COLUMNS, strict=True))
         checking = self.preparer.submit(columns, "/check/", **mapping)
         checked = _wait(self.preparer, checking.url, "/submit/")
         operation = self.preparer.submit(checked, "/submit/").url
@@ -183,14 +183,14 @@ class Payday:
 
     def _file(self, first_amount: Decimal) -> str:
         text = io.StringIO()
-        rows = csv.DictWriter(text, _COLUMNS)
+        rows = csv.DictWriter(text, COLUMNS)
         rows.writeheader()
         for number in range(self.payments):
-            rows.writerow(_row(number) | {"currency": "NGN", "amount": str(first_amount + number)})
+            rows.writerow(payday_row(number) | {"currency": "NGN", "amount": str(first_amount + number)})
         return text.getvalue()
 
 
-def _row(number: int) -> dict[str, str]:
+def payday_row(number: int) -> dict[str, str]:
     names = {"typed_name": "Somebody Else", "name_reason": "Measured"}
     return {"bank_code": "044", "account_number": f"01{number:06}12", "memo": "Payday", **names}
 

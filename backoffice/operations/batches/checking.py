@@ -76,14 +76,17 @@ def _store_rows(file: PayoutFile, lease: Lease) -> bool:
         file.save(update_fields=["problem", "state"])
         return False
     names = [columns.get(title, "") for title in header.cells]
-    found = [
-        PayoutFileRow(
-            file=file,
-            number=row.number,
-            cells=_with_bank_code({name: text for name, text in zip(names, row.cells, strict=False) if name}),
-        )
-        for row in rows
-    ]
+    with ledger.accounts_together():
+        found = [
+            PayoutFileRow(
+                file=file,
+                number=row.number,
+                cells=_with_bank_code(
+                    {name: text for name, text in zip(names, row.cells, strict=False) if name}
+                ),
+            )
+            for row in rows
+        ]
     with transaction.atomic():
         lease.verify()
         file.rows.all().delete()
@@ -100,20 +103,25 @@ def _with_bank_code(cells: dict[str, str]) -> dict[str, str]:
 def _check_chunk(file: PayoutFile, lease: Lease) -> None:
     """Check the next rows, up to one for which the provider accepts no more requests now."""
     rules = rules_of(file.kind)
-    following = file.rows.order_by("number")[file.checked_count : file.checked_count + CHUNK]
+    following = list(file.rows.order_by("number")[file.checked_count : file.checked_count + CHUNK])
     checked: list[PayoutFileRow] = []
-    for row in following:
-        if not _read_holder(*rules.account(row.cells)):
-            file.next_check_at = clock.now() + _RATE_LIMIT_PAUSE
-            break
-        rules.check(row)
-        checked.append(row)
+    with ledger.accounts_together(rules.account(row.cells) for row in following):
+        rules.read_ahead(following)
+        for row in following:
+            if not _read_holder(*rules.account(row.cells)):
+                file.next_check_at = clock.now() + _RATE_LIMIT_PAUSE
+                break
+            rules.check(row)
+            checked.append(row)
     rules.check_together(checked)
     for row in checked:
         row.has_errors = bool(row.errors)
     with transaction.atomic():
         lease.verify()
-        PayoutFileRow.objects.bulk_update(checked, _CHECKED)
+        # Several times as fast as `bulk_update`, whose statement has a condition for each row and column.
+        PayoutFileRow.objects.bulk_create(
+            checked, update_conflicts=True, unique_fields=["id"], update_fields=_CHECKED
+        )
         file.checked_count += len(checked)
         file.save(update_fields=["checked_count", "next_check_at"])
 

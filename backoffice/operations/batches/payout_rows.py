@@ -1,6 +1,6 @@
 """Rows of a file that are payouts: each is checked by the form of its kind, and becomes an operation."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 
 from django.utils.translation import gettext
@@ -18,6 +18,9 @@ from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
+from backoffice.recipients.keys import bank_account_key
+from backoffice.recipients.models import RecipientVersion
+from backoffice.recipients.register import recorded_versions
 
 NAME_FLAGS = {
     NameComparison.CLOSE: RowFlag.NAME_CLOSE,
@@ -35,6 +38,7 @@ class PayoutRows(RowRules):
 
     def __init__(self, kind: AnyKind) -> None:
         self.kind = kind
+        self._registered: Mapping[str, RecipientVersion] | None = None
 
     @property
     def columns(self) -> FileColumns:
@@ -48,6 +52,11 @@ class PayoutRows(RowRules):
 
     def account(self, cells: dict[str, str]) -> tuple[str, str]:
         return cells.get("account_number", ""), cells.get("bank_code", "")
+
+    def read_ahead(self, rows: Sequence[PayoutFileRow]) -> None:
+        """The versions of the accounts that are in the register."""
+        accounts = (self.account(row.cells) for row in rows)
+        self._registered = recorded_versions({bank_account_key(bank, number) for number, bank in accounts})
 
     def check(self, row: PayoutFileRow) -> None:
         form, kind = self._form(row.cells), self.kind
@@ -104,6 +113,8 @@ class PayoutRows(RowRules):
         form = self.kind.form_type({**cells, "duplicate_confirmed": confirmed})
         if hasattr(form, "reads_balance"):
             form.reads_balance = False
+        if hasattr(form, "registered"):
+            form.registered = self._registered
         return form
 
 

@@ -65,6 +65,9 @@ class RecipientRows(RowRules):
         is_bank = _type_of(cells) == RecipientType.BANK
         return (cells.get("account", ""), cells.get("bank_code", "")) if is_bank else ("", "")
 
+    def read_ahead(self, rows: Sequence[PayoutFileRow]) -> None:
+        """Nothing: the form of each row reads the register."""
+
     def check(self, row: PayoutFileRow) -> None:
         row.payload, row.flags, row.similar, row.errors = None, [], [], []
         kind = _type_of(row.cells)

@@ -27,6 +27,10 @@ class RowRules(ABC):
         """The account number and bank code of the row, whose holder is read before it is checked; empty for none."""
 
     @abstractmethod
+    def read_ahead(self, rows: Sequence[PayoutFileRow]) -> None:
+        """Read, with few queries for all, what the check of each of these rows needs."""
+
+    @abstractmethod
     def check(self, row: PayoutFileRow) -> None:
         """Set payload, errors, flags and recipient of a row."""
 

@@ -7,13 +7,13 @@ from itertools import pairwise
 from statistics import median
 
 from django.conf import settings
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from backoffice.core import clock
 from backoffice.core.gateway import provider_profile
 from backoffice.operations.delivery.balance_queue import queued_releases
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, Operation, Release
 
 OPERATIONS_PER_CODE = 25  # as many as are sent while the provider accepts a code that works several times
 LONGEST_RELEASE = timedelta(hours=4)
@@ -24,13 +24,22 @@ _SECONDS_PER_CODE = 30.0  # an authenticator shows the next code after so many
 
 
 def expected_seconds(operations: Iterable[Operation]) -> int:
-    """How long it will probably take to send these behind what is released already: balances at the same time, at each
-    one payment after the other, and one code after the other.
+    """How long it will probably take to send these, released or not, behind what else is released already: balances at
+    the same time, at each one payment after the other, and one code after the other.
     """
-    pace = seconds_per_payment()
     operations = list(operations)
-    others = queued_releases(clock.now()).exclude(pk__in=[one.pk for one in operations]).order_by()
-    counts = others.values_list("balance", "operation__kind").annotate(number=Count("pk"))
+    queued = queued_releases(clock.now())
+    return _seconds_behind(queued.exclude(pk__in=[one.pk for one in operations]), operations)
+
+
+def expected_seconds_once_released(operations: Iterable[Operation]) -> int:
+    """The same of operations of which none is released: so the queue is not searched for thousands of them."""
+    return _seconds_behind(queued_releases(clock.now()), operations)
+
+
+def _seconds_behind(others: QuerySet[Release], operations: Iterable[Operation]) -> int:
+    pace = seconds_per_payment()
+    counts = others.order_by().values_list("balance", "operation__kind").annotate(number=Count("pk"))
     waiting = Counter({(balance, kind): number for balance, kind, number in counts})
     waiting.update((one.currency, one.kind) for one in operations)
     balances, codes = Counter[str](), 0

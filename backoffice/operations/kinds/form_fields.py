@@ -22,6 +22,7 @@ from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
 from backoffice.recipients.keys import bank_account_key
+from backoffice.recipients.models import RecipientVersion
 from backoffice.recipients.register import version_in_effect
 from payments_gateway import (
     AmountError,
@@ -333,6 +334,7 @@ class RecipientAccountForm(KindForm):
     not_checked: Mapping[str, str] = MappingProxyType({})  # the cause if the bank did not name the holder
     match: NameComparison | None = None
     saved_name = ""
+    registered: Mapping[str, RecipientVersion] | None = None  # versions in effect, if read for many forms
     is_statement_outdated = False  # it was typed for another account, and is no longer confirmed
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -417,12 +419,19 @@ class RecipientAccountForm(KindForm):
             return
         except GatewayError as exc:
             self.not_checked = ledger.reviewed_cause(exc, submission=self.submission, account=key)
-            self.saved_name = _outdated_saved_name(key, values.get("typed_name", ""))
+            self.saved_name = self._outdated_saved_name(key, values.get("typed_name", ""))
             self._require_statement(values, exc)
             return
         self.holder, self.holder_details = resolved.account_name, ledger.holder_details(resolved)
-        self.saved_name = _outdated_saved_name(key, self.holder)
+        self.saved_name = self._outdated_saved_name(key, self.holder)
         self._compare(values, self.holder)
+
+    def _outdated_saved_name(self, key: str, holder: str) -> str:
+        """The name saved with the account, if it differs from the holder's; empty otherwise."""
+        saved = version_in_effect(key) if self.registered is None else self.registered.get(key)
+        if saved is None or compare_names(saved.name, holder) is NameComparison.EXACT:
+            return ""
+        return saved.name
 
     def _require_statement(self, values: dict[str, Any], exc: GatewayError) -> None:
         """Refuse the account unless the preparer states, with a reason, that the name is used without a check."""
@@ -452,11 +461,3 @@ class RecipientAccountForm(KindForm):
                     "The name at the bank is {name}. Give the reason for the mismatch, or correct the account."
                 ).format(name=holder),
             )
-
-
-def _outdated_saved_name(key: str, holder: str) -> str:
-    """The name saved with the account, if it differs from the holder's; empty otherwise."""
-    saved = version_in_effect(key)
-    if saved is None or compare_names(saved.name, holder) is NameComparison.EXACT:
-        return ""
-    return saved.name

@@ -1,6 +1,6 @@
 """Approve or reject several operations: the confirmation page with totals, and the results."""
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -121,10 +121,10 @@ def _row(operation: Operation, obstacle: OperationError | None) -> BulkRow:
     )
 
 
-def bulk_totals(rows: Sequence[BulkRow], *, debited: bool) -> list[tuple[str, Decimal]]:
+def bulk_totals(operations: Iterable[Operation], *, debited: bool) -> list[tuple[str, Decimal]]:
     """Currency and sum of the amounts that are debited, or of those that are not, such as payments."""
     sums: dict[str, Decimal] = {}
-    for operation in (row.operation for row in rows):
+    for operation in operations:
         if operation.amount is not None and debits_a_balance(operation.kind) is debited:
             sums[operation.currency] = sums.get(operation.currency, Decimal(0)) + operation.amount
     return sorted(sums.items())
@@ -229,6 +229,7 @@ def _page(
 ) -> HttpResponse:
     rows = bulk_rows(request.user, chosen.operations, decision)
     included = [row for row in rows if not row.skip_reason]
+    to_decide = [row.operation for row in included]
     left_out = [row for row in rows if row.skip_reason]
     context = {
         "decision": decision,
@@ -236,8 +237,8 @@ def _page(
         "included": included,
         "left_out": left_out,
         "one_by_one": bool(left_out) and all(row.must_be_alone for row in left_out),
-        "totals": bulk_totals(included, debited=True),
-        "not_debited": bulk_totals(included, debited=False),
+        "totals": bulk_totals(to_decide, debited=True),
+        "not_debited": bulk_totals(to_decide, debited=False),
         "missing": chosen.missing,
     }
     return render(request, "operations/bulk_confirm.html", context, status=status)

@@ -1,14 +1,18 @@
 """Send several approved operations: the confirmation with totals and expected time, and the progress of each."""
 
 import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid4
 
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.db.models.expressions import Combinable
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -25,7 +29,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy, selectors
-from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds
+from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds_once_released
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     ExpiredError,
@@ -38,7 +42,9 @@ from backoffice.operations.errors import (
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.bulk_releases import BulkRelease, ItemState
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.holds import HolderChange, LookAlike
+from backoffice.operations.models.monitoring import LostAttempt
+from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.pages.bulk import BulkRow, bulk_totals
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, otp_field
 from backoffice.operations.pages.operation.status import asks_for_otp, is_released, may_have_been_sent
@@ -56,7 +62,7 @@ from backoffice.operations.workflow.bulk_release import (
 )
 
 SHOWN = 50  # operations on the confirmation, the largest first; the totals are of all
-
+_AT_ONCE = 500  # operations whose content is read at the same time
 
 _NO_SUBMISSION = _("Open the list again, then confirm. Nothing was sent.")
 
@@ -87,33 +93,31 @@ def _code_help() -> str:
 
 @dataclass(frozen=True)
 class SendSelection:
-    """The operations to send, in the order of sending, and those that are skipped, with the reason."""
+    """The operations to send, in the order of sending, and those that are skipped, with the reason for each.
 
-    rows: list[BulkRow]
-    skipped: list[BulkRow]
+    There may be thousands, so they have only the `_COLUMNS` that the totals and the order to send need.
+    """
+
+    operations: list[Operation]
+    skipped: list[Operation]
+    reasons: Mapping[UUID, str]
     is_cut: bool  # there are more than MAX_OPERATIONS
 
-    @property
-    def operations(self) -> list[Operation]:
-        return [row.operation for row in self.rows]
-
-    @property
+    @cached_property
     def digest(self) -> str:
         """Of exactly these operations and their contents, so that nothing is sent that was not shown."""
         shown = [f"{one.reference}:{one.digest}" for one in self.operations]
         return hashlib.sha256("\n".join(shown).encode()).hexdigest()
 
-    @property
+    @cached_property
     def with_code(self) -> int:
         """How many need a one-time code."""
         return sum(asks_for_otp(one) for one in self.operations)
 
-    @property
-    def largest(self) -> list[BulkRow]:
+    @cached_property
+    def largest(self) -> list[Operation]:
         """The largest amounts of each currency, at most SHOWN."""
-        return sorted(self.rows, key=lambda row: (row.operation.currency, -(row.operation.amount or 0)))[
-            :SHOWN
-        ]
+        return sorted(self.operations, key=lambda one: (one.currency, -(one.amount or 0)))[:SHOWN]
 
 
 @sensitive_post_parameters("code", "otp")
@@ -131,7 +135,7 @@ def confirm(request: StaffRequest) -> HttpResponse:
     form = BulkReleaseForm(request.POST, request=request, asks_for_code=asks)
     if form.is_valid() and request.POST.get("selection") != selection.digest:
         form.add_error(None, gettext("The list has changed. Nothing was sent; check it again, then confirm."))
-    if not form.is_valid() or not selection.rows:
+    if not form.is_valid() or not selection.operations:
         return _confirmation(request, selection, form, status=422)
     try:
         bulk_release = start_bulk_release(
@@ -275,19 +279,32 @@ def _paused_batches(bulk_release: BulkRelease) -> list[Batch]:
 def _confirmation(
     request: StaffRequest, selection: SendSelection, form: BulkReleaseForm, status: int = 200
 ) -> HttpResponse:
+    largest, skipped = selection.largest, selection.skipped[:SHOWN]
+    rows = _rows([*largest, *skipped], selection.reasons)
     context = {
         "selection": selection,
+        "largest": rows[: len(largest)],
+        "skipped": rows[len(largest) :],
         "batch": _whole_batch(request),
         "form": form,
-        "totals": bulk_totals(selection.rows, debited=True),
-        "not_debited": bulk_totals(selection.rows, debited=False),
-        "expected": expected_seconds(selection.operations),
+        "totals": bulk_totals(selection.operations, debited=True),
+        "not_debited": bulk_totals(selection.operations, debited=False),
+        "expected": expected_seconds_once_released(selection.operations),
         "limit": MAX_OPERATIONS,
         "shown": SHOWN,
         "paused": cached_pause(),
         "codes_work_once": provider_profile().otp_single_use,
     }
     return render(request, "operations/bulk_send.html", context, status=status)
+
+
+def _rows(operations: Collection[Operation], reasons: Mapping[UUID, str]) -> list[BulkRow]:
+    """A row for each of these operations, with what a list shows. One query."""
+    whole = selectors.with_first_payment(Operation.objects.all()).in_bulk([one.pk for one in operations])
+    return [
+        BulkRow(whole[one.pk], [], first_payment_text(whole[one.pk]), reasons.get(one.pk, ""))
+        for one in operations
+    ]
 
 
 def _whole_batch(request: StaffRequest) -> Operation | None:
@@ -299,28 +316,67 @@ def _whole_batch(request: StaffRequest) -> Operation | None:
     return found.filter(reference=request.GET["batch"]).first()
 
 
+_COLUMNS = ("reference", "kind", "digest", "currency", "amount")
+
+
 def _selection(request: StaffRequest) -> SendSelection:
-    found = selectors.with_first_payment(selectors.visible_operations(request.user))
-    references = request.GET.getlist("operation")
-    if references:
-        found = found.filter(reference__in=references)
-    else:
-        form = OperationFilterForm({**request.GET.dict(), "tab": "waiting", "status": Status.APPROVED})
-        found = form.chosen(request.user).apply(found) if form.is_valid() else found.none()
-    found = found.select_related("preparer", "release").prefetch_related(
-        "look_alikes", "holder_changes", "lost_attempts"
-    )
-    ordered = list(found.order_by("prepared_at", "id")[: MAX_OPERATIONS + 1])
-    now = timezone.now()
-    rows = [
-        BulkRow(one, [], first_payment_text(one), _skip_reason(request.user, one, now))
-        for one in ordered[:MAX_OPERATIONS]
-    ]
+    person, now = request.user, timezone.now()
+    found = _chosen(request).select_related(None).only(*_COLUMNS, "payload")
+    found = found.annotate(is_free=_is_free(person, now)).order_by("prepared_at", "id")
+    ordered, doubtful = [], []
+    for operation in found[: MAX_OPERATIONS + 1].iterator(chunk_size=_AT_ONCE):
+        if not (vars(operation)["is_free"] and _is_content_right(operation)):
+            doubtful.append(operation.pk)
+        del operation.payload  # of thousands at once, it would take tens of megabytes
+        ordered.append(operation)
+    reasons = _skip_reasons(person, doubtful, now)
+    considered = ordered[:MAX_OPERATIONS]
     return SendSelection(
-        [row for row in rows if not row.skip_reason],
-        [row for row in rows if row.skip_reason],
+        [one for one in considered if one.pk not in reasons],
+        [one for one in considered if one.pk in reasons],
+        reasons,
         is_cut=len(ordered) > MAX_OPERATIONS,
     )
+
+
+def _chosen(request: StaffRequest) -> QuerySet[Operation]:
+    """The operations in the address, or all that wait for this user and match its filters."""
+    visible = selectors.visible_operations(request.user)
+    if references := request.GET.getlist("operation"):
+        return visible.filter(reference__in=references)
+    form = OperationFilterForm({**request.GET.dict(), "tab": "waiting", "status": Status.APPROVED})
+    return form.chosen(request.user).apply(visible) if form.is_valid() else visible.none()
+
+
+def _is_free(person: User, now: datetime) -> Combinable:
+    """Whether no column is a reason to skip an operation. Others are checked one by one, as `_skip_reason` does."""
+    if policy.restriction(person, permissions.RELEASE):
+        return Value(value=False)
+    held_by = (
+        Release.objects.filter(expires_at__gt=now),
+        LostAttempt.objects.all(),
+        LookAlike.objects.filter(declared_at__isnull=True),
+        HolderChange.objects.filter(confirmed_at__isnull=True),
+    )
+    not_held = (~Exists(rows.filter(operation=OuterRef("pk"))) for rows in held_by)
+    is_free = Q(~Q(preparer=person), *not_held, status=Status.APPROVED, expires_at__gt=now)
+    return Case(When(is_free, then=True), default=False)
+
+
+def _is_content_right(operation: Operation) -> bool:
+    try:
+        _check_content(operation)
+    except OperationError:
+        return False
+    return True
+
+
+def _skip_reasons(person: User, pks: Collection[UUID], now: datetime) -> dict[UUID, str]:
+    """Why each of these operations cannot be sent from here; those that can are left out."""
+    found = Operation.objects.filter(pk__in=pks).select_related("release")
+    found = found.prefetch_related("look_alikes", "holder_changes", "lost_attempts")
+    reasons = {one.pk: _skip_reason(person, one, now) for one in found.iterator(chunk_size=_AT_ONCE)}
+    return {pk: reason for pk, reason in reasons.items() if reason}
 
 
 def _skip_reason(person: User, operation: Operation, now: datetime) -> str:
@@ -346,6 +402,11 @@ def _check_is_sendable(person: User, operation: Operation, now: datetime) -> Non
     _check_nothing_to_compare(operation)
     if restricted := policy.restriction(person, permissions.RELEASE):
         raise restricted
+    _check_content(operation)
+
+
+def _check_content(operation: Operation) -> None:
+    """Raise the reason in the content itself; the columns say nothing about it."""
     policy.check_content(operation, operation.digest)
     policy.check_is_sendable(operation)
 

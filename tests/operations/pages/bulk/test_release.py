@@ -31,7 +31,6 @@ from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.pages import bulk_release as bulk_release_pages
-from backoffice.operations.pages.bulk import BulkRow
 from backoffice.operations.pages.bulk_release import SendSelection
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow import approvals
@@ -141,8 +140,8 @@ def test_the_confirmation_of_a_batch_names_it_and_its_file(
 def test_the_number_of_operations_is_grouped(
     as_approver: Client, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = BulkRow(approved_conversion(preparer, approver), [], "", "")
-    selection = SendSelection([row] * 1200, [], is_cut=False)
+    operation = approved_conversion(preparer, approver)
+    selection = SendSelection([operation] * 1200, [], {}, is_cut=False)
     monkeypatch.setattr(bulk_release_pages, "_selection", lambda _request: selection)
     assert text_of(as_approver.get(SEND)).count("Send 1,200 operations") == 2
 
@@ -156,11 +155,11 @@ def test_operations_that_cannot_be_sent_are_skipped_with_the_reason(
     released = factories.approved(preparer, approver)
     factories.release(released, approver)
     page = as_approver.get(address(own, pending, released))
-    reasons = {row.operation.reference: row.skip_reason for row in page.context["selection"].skipped}
+    reasons = {row.operation.reference: row.skip_reason for row in page.context["skipped"]}
     assert "You prepared this operation" in reasons[own.reference]
     assert "status is now “Pending”" in reasons[pending.reference]
     assert "already been released" in reasons[released.reference]
-    assert page.context["selection"].rows == []
+    assert page.context["selection"].operations == []
 
 
 def test_what_needs_no_code_is_released_at_once_each_with_its_own_audit_entry(
