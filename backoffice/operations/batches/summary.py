@@ -162,11 +162,17 @@ def status_of(operation: Operation, summary: BatchSummary | None) -> ShownStatus
     return summary.status_with_counts if summary else _own_status(operation)
 
 
-def statuses_in_list(operations: Iterable[Operation]) -> list[tuple[Operation, ShownStatus]]:
-    """Each operation with its badge in a list. At most one query."""
+def statuses_in_list(
+    operations: Iterable[Operation],
+) -> list[tuple[Operation, ShownStatus, BatchSummary | None]]:
+    """Each operation with its badge in a list, an applied batch with its summary. At most one query."""
     listed = list(operations)
     summaries = batch_summaries(listed)
-    return [(one, summaries[one.pk].status if one.pk in summaries else _own_status(one)) for one in listed]
+    return [
+        (one, summary.status if summary else _own_status(one), summary)
+        for one in listed
+        for summary in [summaries.get(one.pk)]
+    ]
 
 
 def _own_status(operation: Operation) -> ShownStatus:
