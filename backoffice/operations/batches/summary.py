@@ -1,10 +1,14 @@
-"""What is shown of an applied batch: the statuses of its rows. Its own says only that its rows are operations."""
+"""What is shown of a batch: before its approval the rows to check first, once it is applied the statuses of its rows.
+
+Its own status then says only that its rows are operations.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,12 +20,41 @@ from backoffice.accounts.models import User
 from backoffice.operations import permissions, policy
 from backoffice.operations.batches.totals import BatchProgress
 from backoffice.operations.kinds.batch import BatchKind
-from backoffice.operations.models.batches import BatchRow
+from backoffice.operations.models.batches import ATTENTION, BatchRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import IN_FLIGHT, NEEDS_ATTENTION, Status
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
+
+
+SHOWN_FIRST = 10
+
+
+@dataclass(frozen=True)
+class RowsToCheck:
+    """Some of the rows that the approver should check first, and the number of all."""
+
+    rows: Sequence[BatchRow]
+    total: int
+
+
+def rows_to_check(operation: Operation) -> RowsToCheck | None:
+    """Those of a batch that waits for approval, if it has any. At most two queries; none for other operations.
+
+    Each reason has its turn, so that a frequent one hides no other: every row of a payroll repeats a payment.
+    """
+    if operation.kind != BatchKind.name or operation.status != Status.PENDING:
+        return None
+    order = ("-attention", "number")
+    flagged = BatchRow.objects.filter(batch=operation, attention__gt=0).order_by(*order)
+    flags = dict(flagged.values_list("pk", "flags"))
+    by_reason = [[pk for pk, found in flags.items() if flag in found] for flag in ATTENTION]
+    in_turn = dict.fromkeys(pk for turn in zip_longest(*by_reason) for pk in turn if pk)
+    if not in_turn:
+        return None
+    shown = flagged.filter(pk__in=list(islice(in_turn, SHOWN_FIRST)))
+    return RowsToCheck(list(shown), len(in_turn))
 
 
 @dataclass(frozen=True)
