@@ -2,10 +2,13 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import xlsxwriter
+
+_FORMULA_SIGNS = "=+-@\t\r"
+_MARK = b"\xef\xbb\xbf"  # by which spreadsheets recognise UTF-8
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,27 @@ def _simplified(text: str) -> str:
 
 
 def csv_template(columns: FileColumns) -> bytes:
-    """The header of a file, in UTF-8 with the mark by which spreadsheets recognise it."""
+    """The header of a file."""
     text = io.StringIO()
     csv.writer(text).writerow(columns.labels)
-    return b"\xef\xbb\xbf" + text.getvalue().encode()
+    return _MARK + text.getvalue().encode()
+
+
+def csv_with_errors(names: Iterable[str], rows: Iterable[tuple[Mapping[str, str], str]]) -> bytes:
+    """Rows as in a file with these columns, each with what is wrong with it in one more column."""
+    text, names = io.StringIO(), tuple(names)
+    writer = csv.writer(text)
+    writer.writerow([*names, "errors"])
+    for cells, errors in rows:
+        writer.writerow(
+            [_without_formula(cell) for cell in (*(cells.get(name, "") for name in names), errors)]
+        )
+    return _MARK + text.getvalue().encode()
+
+
+def _without_formula(text: str) -> str:
+    """The text with an apostrophe where a spreadsheet would run it. It is removed when the file is read again."""
+    return f"'{text}" if text[:1] and text[0] in _FORMULA_SIGNS else text
 
 
 def xlsx_template(columns: FileColumns) -> bytes:

@@ -1,4 +1,4 @@
-"""The rows of a batch: those to check first, what became of each, and pause, cancel and retry."""
+"""The rows of a batch: those to check first, what became of each, and pause and cancel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import get_language, gettext, pgettext_lazy
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -57,7 +57,7 @@ class BatchControls:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def batch(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = _batch_or_404(request, pk)
+    operation = batch_or_404(request, pk)
     return render(request, "operations/batches/batch.html", _context(request, operation))
 
 
@@ -66,7 +66,7 @@ def batch(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required(permissions.VIEW, raise_exception=True)
 def batch_live(request: StaffRequest, pk: UUID) -> HttpResponse:
     """204 while the open page is up to date; otherwise its content."""
-    operation = _batch_or_404(request, pk)
+    operation = batch_or_404(request, pk)
     context = _context(request, operation)
     if request.GET.get("seen") == context["seen"]:
         return HttpResponse(status=204)
@@ -98,23 +98,10 @@ def batch_cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
     )
 
 
-@require_POST
-@permission_required(permissions.PREPARE, raise_exception=True)
-def batch_retry(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """A new file of the failed rows."""
-    operation = _batch_or_404(request, pk)
-    try:
-        file = control.retry_failed(pk, actor=request.user, language=get_language() or "en")
-    except OperationError as exc:
-        messages.error(request, str(exc))
-        return redirect("operations:batch", operation.pk)
-    return redirect(file)
-
-
 def _run(request: StaffRequest, pk: UUID, service: Callable[..., Batch], done: str) -> HttpResponse:
     if not may_check_status(request.user):
         raise PermissionDenied
-    operation = _batch_or_404(request, pk)
+    operation = batch_or_404(request, pk)
     try:
         service(pk, actor=request.user)
     except OperationError as exc:
@@ -124,7 +111,7 @@ def _run(request: StaffRequest, pk: UUID, service: Callable[..., Batch], done: s
     return redirect("operations:batch", operation.pk)
 
 
-def _batch_or_404(request: StaffRequest, pk: UUID) -> Operation:
+def batch_or_404(request: StaffRequest, pk: UUID) -> Operation:
     found = visible_operations(request.user).select_related("batch__retry_of", "batch__paused_by")
     return get_object_or_404(found, pk=pk, batch__isnull=False)
 

@@ -3,8 +3,6 @@
 Files of recipients are uploaded on the pages of recipients, and continue here.
 """
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
@@ -30,7 +28,7 @@ from backoffice.operations import permissions
 from backoffice.operations.approval import requirements
 from backoffice.operations.batches import files, recipient_import, submission
 from backoffice.operations.batches.checking import rules_of
-from backoffice.operations.batches.columns import csv_template, xlsx_template
+from backoffice.operations.batches.columns import csv_template, csv_with_errors, xlsx_template
 from backoffice.operations.batches.payout_rows import payout_kinds
 from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
 from backoffice.operations.batches.row_rules import similar_text
@@ -48,12 +46,13 @@ from backoffice.operations.models.batches import (
     PayoutFileRow,
     RowFlag,
 )
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.prepare import submitted_text
 
 RECENT_FILES = 10
-_FORMULA_SIGNS = "=+-@\t\r"
+CSV = "text/csv; charset=utf-8"
 _FORMATS: dict[str, tuple[Callable[[Any], bytes], str]] = {
-    "csv": (csv_template, "text/csv; charset=utf-8"),
+    "csv": (csv_template, CSV),
     "xlsx": (xlsx_template, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
 }
 
@@ -75,7 +74,9 @@ class FileForm(forms.Form):
             raise forms.ValidationError(code_sentence(FileProblem, problem))
         return uploaded
 
-    def store(self, request: StaffRequest, kind: str) -> PayoutFile | None:
+    def store(
+        self, request: StaffRequest, kind: str, *, retry_of: Operation | None = None
+    ) -> PayoutFile | None:
         """The stored file, whose rows are of this kind; None, with the error beside the field, if it cannot be read."""
         uploaded = self.cleaned_data["file"]
         try:
@@ -85,6 +86,7 @@ class FileForm(forms.Form):
                 name=uploaded.name,
                 content=uploaded.read(),
                 language=get_language() or "en",
+                retry_of=retry_of,
             )
         except UnreadableFileError as exc:
             self.add_error("file", code_sentence(FileProblem, exc.problem))
@@ -177,7 +179,7 @@ def payout_template(_request: StaffRequest, kind: str, suffix: str) -> HttpRespo
     if suffix not in _FORMATS or kind not in {RECIPIENT, *(one.name for one in payout_kinds())}:
         raise Http404
     make, content_type = _FORMATS[suffix]
-    return _attachment(make(rules_of(kind).columns), f"{kind}.{suffix}", content_type)
+    return attachment(make(rules_of(kind).columns), f"{kind}.{suffix}", content_type)
 
 
 @require_safe
@@ -254,27 +256,16 @@ def payout_file_errors(request: StaffRequest, pk: UUID) -> HttpResponse:
     """All rows as CSV with a column of errors, to be corrected and uploaded again."""
     file = _own(request, pk)
     labels = rules_of(file.kind).columns.labels
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow([*labels, "errors"])
-    for row in file.rows.iterator(chunk_size=500):
-        problems = "; ".join(
-            f"{labels[name]}: {problem}" if name else problem for name, problem in row.errors
-        )
-        cells = [row.cells.get(name, "") for name in labels]
-        writer.writerow([_without_formula(cell) for cell in [*cells, problems]])
-    content = b"\xef\xbb\xbf" + text.getvalue().encode()
-    return _attachment(
-        content, f"{file.name.rpartition('.')[0] or 'file'}-errors.csv", "text/csv; charset=utf-8"
-    )
+    rows = ((row.cells, _errors_text(row, labels)) for row in file.rows.iterator(chunk_size=500))
+    name = f"{file.name.rpartition('.')[0] or 'file'}-errors.csv"
+    return attachment(csv_with_errors(labels, rows), name, CSV)
 
 
-def _without_formula(text: str) -> str:
-    """The text with an apostrophe where a spreadsheet would run it. It is removed when the file is read again."""
-    return f"'{text}" if text[:1] and text[0] in _FORMULA_SIGNS else text
+def _errors_text(row: PayoutFileRow, labels: dict[str, str]) -> str:
+    return "; ".join(f"{labels[name]}: {problem}" if name else problem for name, problem in row.errors)
 
 
-def _attachment(content: bytes, name: str, content_type: str) -> HttpResponse:
+def attachment(content: bytes, name: str, content_type: str) -> HttpResponse:
     response = HttpResponse(content, content_type=content_type)
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name)
     return response
