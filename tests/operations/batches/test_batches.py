@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from uuid import uuid4
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -27,6 +28,7 @@ from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
+from backoffice.operations.workflow.bulk_release import start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations import steps
@@ -552,6 +554,48 @@ def test_a_batch_shows_what_became_of_its_rows(sign_in: SignIn, preparer: User, 
     steps.put(third, Status.SENDING, Status.UNKNOWN)
     steps.put(fourth, Status.SENDING, Status.SUCCEEDED)
     assert texts_of(client, batch) == shown("Completed", "Completed: 2 succeeded, 1 failed, 1 unknown")
+
+
+def test_the_counts_lead_to_the_rows(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch, client = payouts.applied(preparer, approver, payouts.transfers(4)), sign_in(Client(), approver)
+    ways = [(Status.UNKNOWN,), (Status.UNKNOWN, Status.REVIEW), (Status.FAILED,)]
+    for operation, statuses in zip(payouts.row_operations(batch)[:3], ways, strict=True):
+        steps.put(operation, Status.SENDING, *statuses)
+    steps.put(payouts.row_operations(batch)[3], Status.SENDING)
+    path = f"/operations/{batch.pk}/rows/"
+    html = client.get(path).content.decode()
+    assert html.count('<dd class="num"><a href="?show=unknown">1</a></dd>') == 2
+    assert '<dd class="num"><a href="?show=failed">1</a></dd>' in html
+    for shown, numbers in (("unknown", [2, 3]), ("failed", [4]), ("open", [5])):
+        rows = client.get(f"{path}?show={shown}").context["page"].rows
+        assert [row.number for row in rows] == numbers
+    assert (
+        'href="?show=unknown" aria-current="page">Unknown</a>'
+        in client.get(f"{path}?show=unknown").content.decode()
+    )
+
+
+def test_a_batch_leads_to_its_bulk_send_while_there_is_one(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch, client = payouts.applied(preparer, approver, payouts.transfers(2)), sign_in(Client(), approver)
+    other = payouts.applied(preparer, approver, payouts.transfers(1, first=10))
+    path = f"/operations/{batch.pk}/rows/"
+    seen = client.get(path).context["seen"]
+    assert "Bulk send by" not in client.get(path).content.decode()
+    rows = payouts.row_operations(batch)
+    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    assert client.get(f"{path}live/?seen={seen}").status_code == 200
+    assert "Bulk send by" not in client.get(f"/operations/{other.pk}/rows/").content.decode()
+    link = f'<a href="{order.get_absolute_url()}">View progress</a>'
+    html = client.get(path).content.decode()
+    assert f"Bulk send by {approver}" in html
+    assert link in html
+    steps.put(rows[0], Status.SENDING)
+    assert link in client.get(path).content.decode()
+    steps.put(rows[0], Status.SUCCEEDED)
+    steps.put(rows[1], Status.SENDING, Status.UNKNOWN)
+    assert link not in client.get(path).content.decode()
 
 
 def test_a_cancelled_batch_is_not_shown_as_succeeded(sign_in: SignIn, preparer: User, approver: User) -> None:

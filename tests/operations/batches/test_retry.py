@@ -26,8 +26,9 @@ def batch(preparer: User, approver: User, provider: StubProvider) -> Operation:
     rows = ["NGN,1000.00,person.1,,", "NGN,2000.50,person.2,=1+1,", "NGN,3000.00,person.3,week 46,"]
     batch = payouts.applied(preparer, approver, rows)
     _first, second, third = payouts.row_operations(batch)
-    for operation, message in ((third, "Unknown user"), (second, "Account is closed")):
-        provider.answer_post = lambda text=message: (400, f'{{"success": false, "message": "{text}"}}')
+    messages = iter(["Unknown user", "Account is closed"])
+    provider.answer_post = lambda: (400, f'{{"success": false, "message": "{next(messages)}"}}')
+    for operation in (third, second):
         send.send_operation(payouts.release(operation, approver).pk)
     return batch
 

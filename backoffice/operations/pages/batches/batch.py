@@ -30,17 +30,29 @@ from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.policy import may_check_status
 from backoffice.operations.selectors import visible_operations
-from backoffice.operations.states import IN_FLIGHT, Status
+from backoffice.operations.states import NEEDS_ATTENTION, Status
+from backoffice.operations.workflow.bulk_release import unfinished_bulk_release
 
 _ORDER = ("-attention", "number")
+_MOVING = (Status.SENDING, Status.PROCESSING)
 # Which rows are shown: the word in the address, the label, the condition.
 _VIEWS = {
     "": (pgettext_lazy("rows", "All"), Q()),
     "first": (_("Check first"), Q(attention__gt=0)),
     "unsent": (pgettext_lazy("rows", "Not sent"), Q(operation__status=Status.APPROVED)),
-    "open": (pgettext_lazy("rows", "In progress"), Q(operation__status__in=IN_FLIGHT)),
+    "open": (pgettext_lazy("rows", "In progress"), Q(operation__status__in=_MOVING)),
+    "unknown": (Status.UNKNOWN.label, Q(operation__status__in=NEEDS_ATTENTION)),
     "failed": (pgettext_lazy("rows", "Failed"), Q(operation__status=Status.FAILED)),
 }
+
+
+_VIEW_OF = {
+    Status.APPROVED: "unsent",
+    **dict.fromkeys(_MOVING, "open"),
+    **dict.fromkeys(NEEDS_ATTENTION, "unknown"),
+    Status.FAILED: "failed",
+}
+"""Which of them has the rows of a status, for those that have one."""
 
 
 @dataclass(frozen=True)
@@ -125,18 +137,22 @@ def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
     dates = (operation.batch.paused_at, operation.batch.cancelled_at)
     marks = "".join("x" if one else "-" for one in dates)
     is_moving = progress.in_flight or progress.unsent or operation.status == Status.APPROVED
+    bulk_release = unfinished_bulk_release(operation) if progress.unsent or progress.in_flight else None
     return {
         "operation": operation,
+        "bulk_release": bulk_release,
         "status": status_of(operation, summary),
         "batch": operation.batch,
         "payload": read_content(operation)[1],
         "progress": progress,
-        "by_status": [(status, status.label, n) for status, n in progress.by_status.items()],
+        "by_status": [
+            (status, status.label, n, _VIEW_OF.get(status)) for status, n in progress.by_status.items()
+        ],
         "page": keyset_page(rows, order=_ORDER, cursor=request.GET.get("cursor")),
         "views": [(name, label) for name, (label, _condition) in _VIEWS.items()],
         "shown": shown,
         "controls": _controls(request.user, operation, progress, summary),
-        "seen": f"{operation.status}.{(summary or progress).fingerprint}.{marks}",
+        "seen": f"{operation.status}.{(summary or progress).fingerprint}.{marks}{bulk_release or ''}",
         "polls": bool(is_moving),
     }
 
