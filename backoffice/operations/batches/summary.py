@@ -12,7 +12,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, Value, When
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 
@@ -182,6 +182,30 @@ def _summary(rows: list[list[Any]]) -> BatchSummary:
     released = sum(row[5] for row in rows if row[0] == Status.APPROVED)
     return BatchSummary(
         BatchProgress(by_status, none - duplicates, duplicates), released, rows[0][1], rows[0][2]
+    )
+
+
+SHOWN_LABELS = {one.tone: one.label for one in (_READY, _IN_PROGRESS, _COMPLETED)}
+"""What a batch is called in a status, where that differs from other operations."""
+
+
+def shown_status() -> Case:
+    """The status that the badge of an operation in a list is in, as `BatchSummary.status`, to filter by it."""
+    rows = BatchRow.objects.filter(batch=OuterRef("pk"))
+
+    def has(*statuses: Status, **conditions: Any) -> Q:
+        return Q(Exists(rows.filter(operation__status__in=statuses, **conditions)))
+
+    is_sent = has(Status.SUCCEEDED, Status.FAILED, *IN_FLIGHT)
+    is_started = is_sent | has(Status.APPROVED, operation__release__expires_at__gt=timezone.now())
+    return Case(
+        When(~Q(kind=BatchKind.name, status=Status.SUCCEEDED), then=F("status")),
+        When(batch__cancelled_at__isnull=False, then=Value(Status.CANCELLED)),
+        When(has(Status.APPROVED) & ~is_started, then=Value(Status.APPROVED)),
+        When(has(Status.APPROVED, Status.SENDING, Status.PROCESSING), then=Value(Status.SENDING)),
+        When(is_sent, then=Value(Status.SUCCEEDED)),
+        When(has(Status.EXPIRED), then=Value(Status.EXPIRED)),
+        default=Value(Status.CANCELLED),
     )
 
 

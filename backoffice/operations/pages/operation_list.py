@@ -27,6 +27,7 @@ from backoffice.ledger.accounts import cached_supported_wallets
 from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations import permissions, selectors
 from backoffice.operations.approval.waiting import batches_of, is_waiting_for, waiting_for
+from backoffice.operations.batches.summary import SHOWN_LABELS, shown_status
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Operation
@@ -69,10 +70,16 @@ class OperationFilter:
     within: Q = field(default_factory=Q)
 
     def apply(self, operations: QuerySet[Operation]) -> QuerySet[Operation]:
-        """The operations that match every filter; times are those of preparation, `until` excluded."""
+        """The operations that match every filter; times are those of preparation, `until` excluded.
+
+        The status of batches, where only they are listed, is the one shown of their rows.
+        """
+        of_rows = self.kind == BatchKind.name and bool(self.status)
+        if of_rows:
+            operations = operations.alias(shown_status=shown_status()).filter(shown_status=self.status)
         chosen = {
             "kind": self.kind,
-            "status": self.status,
+            "status": "" if of_rows else self.status,
             "currency": self.currency,
             "preparer": self.preparer,
             "prepared_at__gte": self.since,
@@ -144,6 +151,12 @@ class OperationFilterForm(ListFilterForm):
         required=False, label=_("Same recipient as"), max_length=12, widget=forms.HiddenInput
     )
     batch = forms.CharField(required=False, label=_("Rows of batch"), max_length=12, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.data.get("kind") == BatchKind.name:
+            field: Any = self.fields["status"]
+            field.choices = [(value, SHOWN_LABELS.get(value, label)) for value, label in field.choices]
 
     def chosen(self, user: User) -> OperationFilter:
         """The filter to apply. Call only on a valid form."""
