@@ -20,7 +20,7 @@ from backoffice.operations.pages import (
     search,
     transactions,
 )
-from backoffice.operations.pages.batches import batch, files, imported_rows
+from backoffice.operations.pages.batches import batch, files, imported_rows, retry
 from backoffice.operations.pages.operation import detail
 from backoffice.operations.pages.reconciliation import findings, investigation
 from backoffice.operations.pages.system.page import system
@@ -71,7 +71,9 @@ urlpatterns = [
     path("operations/<uuid:pk>/rows/pause/", batch.batch_pause, name="batch_pause"),
     path("operations/<uuid:pk>/rows/resume/", batch.batch_resume, name="batch_resume"),
     path("operations/<uuid:pk>/rows/cancel/", batch.batch_cancel, name="batch_cancel"),
-    path("operations/<uuid:pk>/rows/retry/", batch.batch_retry, name="batch_retry"),
+    path("operations/<uuid:pk>/rows/retry/", retry.batch_retry, name="batch_retry"),
+    path("operations/<uuid:pk>/rows/retry/file/", retry.batch_retry_file, name="batch_retry_file"),
+    path("operations/<uuid:pk>/rows/retry/upload/", retry.batch_retry_upload, name="batch_retry_upload"),
     path("operations/<uuid:pk>/recipients/", imported_rows.imported_rows, name="imported_rows"),
     path("operations/<uuid:pk>/", detail.detail, name="detail"),
     path("operations/<uuid:pk>/live/", detail.live, name="live"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from django.core import signing
@@ -54,6 +55,18 @@ def queryset_reader(queryset: QuerySet[Row]) -> RowReader[Row]:
         if position is not None:
             selected = selected.filter(after_position(order, position))
         return RowBatch(list(selected[:limit]))
+
+    return read
+
+
+def merged_reader(*querysets: QuerySet[Row]) -> RowReader[Row]:
+    """A `RowReader` for several querysets of one model that have no row in common. One query for each of them."""
+
+    def read(order: Order, position: Position | None, limit: int) -> RowBatch[Row]:
+        rows = [row for each in querysets for row in queryset_reader(each)(order, position, limit).rows]
+        for name in reversed(order):
+            rows.sort(key=attrgetter(name.lstrip("-")), reverse=name.startswith("-"))
+        return RowBatch(rows[:limit])
 
     return read
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Cast, Coalesce, Now
 
 from backoffice.accounts.models import SEPARATOR, StringAggregate, User
@@ -41,22 +41,70 @@ from backoffice.policies.people import joined_groups, joined_roles, read_groups,
 BADGE_SECONDS = 10.0
 
 
+@dataclass(frozen=True)
+class WaitingFor:
+    """What waits for one user: which of the open operations of others the user can approve, and which release.
+
+    A list has one line for all rows of a batch that can be released: the batch. All else is listed by itself.
+    """
+
+    to_approve: Q
+    to_release: Q
+    of_others: Q
+
+    @property
+    def all(self) -> Q:
+        return (self.to_approve | self.to_release) & self.of_others
+
+    @property
+    def alone(self) -> Q:
+        """What has a line of its own."""
+        return (self.to_approve | (self.to_release & Q(batch_row__isnull=True))) & self.of_others
+
+    @property
+    def rows(self) -> Q:
+        """What is listed as its batch."""
+        return self.to_release & Q(batch_row__isnull=False) & self.of_others
+
+
+def batches_of(rows: QuerySet[Operation]) -> Q:
+    """The batches of which these operations are rows."""
+    return Q(pk__in=rows.order_by().values("batch_row__batch"))
+
+
 def operations_waiting_for(user: User) -> QuerySet[Operation]:
-    """What this user can approve or release now, the newest first."""
+    """What this user can approve or release now, each row of a batch included."""
     return visible_operations(user).filter(is_waiting_for(user))
 
 
 def waiting_count(user: User) -> int:
-    """How many, for the badge; which of them wait for certain people may be `BADGE_SECONDS` old."""
+    """How many lines a list of them has, for the badge; which of them wait for certain people may be `BADGE_SECONDS`
+    old. One query.
+    """
     found = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
-    return visible_operations(user).filter(_is_waiting(user, found)).count()
+    waiting = _waiting(user, found)
+    counts = (
+        visible_operations(user)
+        .filter(waiting.all)
+        .aggregate(
+            operations=Count("pk"),
+            rows=Count("batch_row__batch", filter=waiting.to_release),
+            batches=Count("batch_row__batch", filter=waiting.to_release, distinct=True),
+        )
+    )
+    return int(counts["operations"] - counts["rows"] + counts["batches"])
 
 
 def is_waiting_for(user: User) -> Q:
-    """Whether this user can approve it at the level that is open, or release it, now. One query; more if the user is a
-    stand-in now, or if recipients are cooling.
+    """Whether this user can approve it at the level that is open, or release it, now. Queries as `waiting_for`."""
+    return waiting_for(user).all
+
+
+def waiting_for(user: User) -> WaitingFor:
+    """What this user can approve at the level that is open, or release, now. One query; more if the user is a stand-in
+    now, or if recipients are cooling.
     """
-    return _is_waiting(user, _evaluated(user))
+    return _waiting(user, _evaluated(user))
 
 
 @dataclass(frozen=True)
@@ -67,8 +115,8 @@ class Evaluated:
     lacking: frozenset[UUID] = frozenset()
 
 
-def _is_waiting(user: User, evaluated: Evaluated) -> Q:
-    can = Q(pk__in=[])
+def _waiting(user: User, evaluated: Evaluated) -> WaitingFor:
+    can, releases = Q(pk__in=[]), Q(pk__in=[])
     given = Approval.objects.filter(Q(approver=user) | Q(on_behalf_of=user), operation=OuterRef("pk"))
     governance = kinds_approved_with(APPROVE_GOVERNANCE)
     is_present = ~Q(Exists(in_effect().filter(person=user)))
@@ -84,8 +132,10 @@ def _is_waiting(user: User, evaluated: Evaluated) -> Q:
     can &= is_present & Q(~Exists(given))
     if _may_now(user, RELEASE):
         stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
-        can |= Q(stands_still, ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
-    return can & ~Q(preparer=user) & IS_OPEN
+        sent = ~Q(kind__in=_local_kinds())  # the others are applied without being released
+        releases = Q(stands_still, sent, ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
+    # The last condition for all of them, so that the index of open operations serves it.
+    return WaitingFor(can, releases, ~Q(preparer=user) & IS_OPEN)
 
 
 def _may_now(user: User, permission: str) -> bool:
@@ -113,7 +163,6 @@ def _asking(user: User) -> QuerySet[Operation]:
     """The open operations about which the evaluator is asked, once for each approval, with what it has to know of the
     approval and of the user.
     """
-    local = [kind.name for kind in KINDS.values() if isinstance(kind, LocalKind)]
     may_approve = users_with_permission(APPROVE).order_by().values("pk")
     doubtful = Approval.objects.filter(operation=OuterRef("pk")).exclude(
         approver__in=may_approve, on_behalf_of__isnull=True
@@ -121,7 +170,7 @@ def _asking(user: User) -> QuerySet[Operation]:
     waits = Q(status=Status.PENDING) & ~Q(_IS_OF_EVERYONE, _is_of_version_in_effect())
     lacks = Q(
         ~Q(_is_of_version_in_effect()) | Q(Exists(doubtful)) | allow_list.may_need_one_more(),
-        ~Q(kind__in=local),
+        ~Q(kind__in=_local_kinds()),
         status=Status.APPROVED,
     )
     counted = Coalesce("approvals__on_behalf_of", "approvals__approver")
@@ -150,6 +199,10 @@ def _asking(user: User) -> QuerySet[Operation]:
         )
         .order_by("pk", "given_at", "given")
     )
+
+
+def _local_kinds() -> list[str]:
+    return [kind.name for kind in KINDS.values() if isinstance(kind, LocalKind)]
 
 
 def _is_entitled(person: str) -> Case:

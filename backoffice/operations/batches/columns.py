@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import xlsxwriter
@@ -27,6 +27,9 @@ EXAMPLES = {
     "notes": "Landlord of the office",
 }
 """What a cell of a column can be; columns that are mostly empty have none."""
+
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+_MARK = b"\xef\xbb\xbf"  # by which spreadsheets recognise UTF-8
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,13 @@ def csv_template(columns: FileColumns) -> bytes:
     return _csv([list(columns.labels)])
 
 
+def csv_with_errors(names: Iterable[str], rows: Iterable[tuple[Mapping[str, str], str]]) -> bytes:
+    """Rows as in a file with these columns, each with what is wrong with it in one more column."""
+    names = tuple(names)
+    with_errors = ((*(cells.get(name, "") for name in names), errors) for cells, errors in rows)
+    return _csv([(*names, "errors"), *with_errors])
+
+
 def xlsx_template(columns: FileColumns) -> bytes:
     """The same as a workbook whose cells are text, so that account numbers keep their leading zeros.
 
@@ -121,11 +131,15 @@ def _bank_rows() -> list[Sequence[str]]:
     return [(gettext("Bank code"), gettext("Bank")), *by_name]
 
 
-def _csv(rows: Sequence[Sequence[str]]) -> bytes:
-    """In UTF-8 with the mark by which spreadsheets recognise it, and without formulas."""
+def _csv(rows: Iterable[Sequence[str]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerows([spreadsheet_text(cell) for cell in row] for row in rows)
-    return b"\xef\xbb\xbf" + text.getvalue().encode()
+    csv.writer(text).writerows([_without_formula(cell) for cell in row] for row in rows)
+    return _MARK + text.getvalue().encode()
+
+
+def _without_formula(text: str) -> str:
+    """The text with an apostrophe where a spreadsheet would run it. It is removed when the file is read again."""
+    return f"'{text}" if text.startswith(_FORMULA_SIGNS) else text
 
 
 def _workbook(sheets: Mapping[str, Sequence[Sequence[str]]]) -> bytes:
@@ -142,11 +156,3 @@ def _workbook(sheets: Mapping[str, Sequence[Sequence[str]]]) -> bytes:
                     sheet.write_string(number, place, cell, as_text)
             sheet.freeze_panes(1, 0)
     return content.getvalue()
-
-
-def spreadsheet_text(text: str) -> str:
-    """The text of a cell of a CSV file; with an apostrophe before what a spreadsheet would run as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA_SIGNS) else text
-
-
-_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")

@@ -13,6 +13,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.operations import policy
+from backoffice.operations.batches.columns import csv_with_errors
 from backoffice.operations.batches.files import check_columns, upload_file
 from backoffice.operations.errors import BatchClosedError, MaybeExecutedError
 from backoffice.operations.kinds.base import Payload
@@ -118,8 +119,28 @@ def cancel_row(operation_id: UUID) -> bool:
 
 
 def failed_rows(batch_id: UUID) -> QuerySet[BatchRow]:
-    """The rows whose operations failed."""
-    return BatchRow.objects.filter(batch=batch_id, operation__status=Status.FAILED).order_by("number")
+    """The rows whose operations failed, each with its operation, which says why."""
+    failed = BatchRow.objects.filter(batch=batch_id, operation__status=Status.FAILED)
+    return failed.select_related("operation").order_by("number")
+
+
+def failed_file(batch_id: UUID) -> bytes:
+    """The failed rows as a file to correct and upload again, with the reason of each. Raises BatchClosedError if no row
+    has failed.
+    """
+    rows = list(failed_rows(batch_id))
+    if not rows:
+        raise BatchClosedError
+    reasons = (row.operation.reason if row.operation else "" for row in rows)
+    return csv_with_errors(KINDS[rows[0].kind].file_fields, zip(map(_cells, rows), reasons, strict=True))
+
+
+def _cells(row: BatchRow) -> dict[str, str]:
+    """The cells of a file from which this row could have been prepared."""
+    kind = KINDS[row.kind]
+    payload: Payload = kind.read(row.payload)
+    filled = {**kind.initial(payload), "duplicate_reason": payload.duplicate_reason}
+    return {name: str(filled.get(name, "")) for name in kind.file_fields}
 
 
 def retry_failed(batch_id: UUID, *, actor: User, language: str) -> PayoutFile:
@@ -132,11 +153,9 @@ def retry_failed(batch_id: UUID, *, actor: User, language: str) -> PayoutFile:
         raise BatchClosedError
     kind = KINDS[rows[0].kind]
     text = io.StringIO()
-    writer = csv.DictWriter(text, kind.file_fields, extrasaction="ignore")
+    writer = csv.DictWriter(text, kind.file_fields)
     writer.writeheader()
-    for row in rows:
-        payload: Payload = kind.read(row.payload)
-        writer.writerow({**kind.initial(payload), "duplicate_reason": payload.duplicate_reason})
+    writer.writerows(map(_cells, rows))
     file = upload_file(
         actor=actor,
         kind=kind.name,

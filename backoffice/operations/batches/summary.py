@@ -1,14 +1,18 @@
-"""What is shown of an applied batch: the statuses of its rows. Its own says only that its rows are operations."""
+"""What is shown of a batch: before its approval the rows to check first, once it is applied the statuses of its rows.
+
+Its own status then says only that its rows are operations.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, Value, When
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 
@@ -16,12 +20,41 @@ from backoffice.accounts.models import User
 from backoffice.operations import permissions, policy
 from backoffice.operations.batches.totals import BatchProgress
 from backoffice.operations.kinds.batch import BatchKind
-from backoffice.operations.models.batches import BatchRow
+from backoffice.operations.models.batches import ATTENTION, BatchRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import IN_FLIGHT, NEEDS_ATTENTION, Status
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
+
+
+SHOWN_FIRST = 10
+
+
+@dataclass(frozen=True)
+class RowsToCheck:
+    """Some of the rows that the approver should check first, and the number of all."""
+
+    rows: Sequence[BatchRow]
+    total: int
+
+
+def rows_to_check(operation: Operation) -> RowsToCheck | None:
+    """Those of a batch that waits for approval, if it has any. At most two queries; none for other operations.
+
+    Each reason has its turn, so that a frequent one hides no other: every row of a payroll repeats a payment.
+    """
+    if operation.kind != BatchKind.name or operation.status != Status.PENDING:
+        return None
+    order = ("-attention", "number")
+    flagged = BatchRow.objects.filter(batch=operation, attention__gt=0).order_by(*order)
+    flags = dict(flagged.values_list("pk", "flags"))
+    by_reason = [[pk for pk, found in flags.items() if flag in found] for flag in ATTENTION]
+    in_turn = dict.fromkeys(pk for turn in zip_longest(*by_reason) for pk in turn if pk)
+    if not in_turn:
+        return None
+    shown = flagged.filter(pk__in=list(islice(in_turn, SHOWN_FIRST)))
+    return RowsToCheck(list(shown), len(in_turn))
 
 
 @dataclass(frozen=True)
@@ -152,6 +185,30 @@ def _summary(rows: list[list[Any]]) -> BatchSummary:
     )
 
 
+SHOWN_LABELS = {one.tone: one.label for one in (_READY, _IN_PROGRESS, _COMPLETED)}
+"""What a batch is called in a status, where that differs from other operations."""
+
+
+def shown_status() -> Case:
+    """The status that the badge of an operation in a list is in, as `BatchSummary.status`, to filter by it."""
+    rows = BatchRow.objects.filter(batch=OuterRef("pk"))
+
+    def has(*statuses: Status, **conditions: Any) -> Q:
+        return Q(Exists(rows.filter(operation__status__in=statuses, **conditions)))
+
+    is_sent = has(Status.SUCCEEDED, Status.FAILED, *IN_FLIGHT)
+    is_started = is_sent | has(Status.APPROVED, operation__release__expires_at__gt=timezone.now())
+    return Case(
+        When(~Q(kind=BatchKind.name, status=Status.SUCCEEDED), then=F("status")),
+        When(batch__cancelled_at__isnull=False, then=Value(Status.CANCELLED)),
+        When(has(Status.APPROVED) & ~is_started, then=Value(Status.APPROVED)),
+        When(has(Status.APPROVED, Status.SENDING, Status.PROCESSING), then=Value(Status.SENDING)),
+        When(is_sent, then=Value(Status.SUCCEEDED)),
+        When(has(Status.EXPIRED), then=Value(Status.EXPIRED)),
+        default=Value(Status.CANCELLED),
+    )
+
+
 def batch_summary(operation: Operation) -> BatchSummary | None:
     """The summary of an applied batch, otherwise None."""
     return batch_summaries([operation]).get(operation.pk)
@@ -162,11 +219,17 @@ def status_of(operation: Operation, summary: BatchSummary | None) -> ShownStatus
     return summary.status_with_counts if summary else _own_status(operation)
 
 
-def statuses_in_list(operations: Iterable[Operation]) -> list[tuple[Operation, ShownStatus]]:
-    """Each operation with its badge in a list. At most one query."""
+def statuses_in_list(
+    operations: Iterable[Operation],
+) -> list[tuple[Operation, ShownStatus, BatchSummary | None]]:
+    """Each operation with its badge in a list, an applied batch with its summary. At most one query."""
     listed = list(operations)
     summaries = batch_summaries(listed)
-    return [(one, summaries[one.pk].status if one.pk in summaries else _own_status(one)) for one in listed]
+    return [
+        (one, summary.status if summary else _own_status(one), summary)
+        for one in listed
+        for summary in [summaries.get(one.pk)]
+    ]
 
 
 def _own_status(operation: Operation) -> ShownStatus:

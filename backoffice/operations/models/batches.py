@@ -268,6 +268,11 @@ class BatchRow(models.Model):
     def flag_labels(self) -> list[str]:
         return [str(RowFlag(flag).label) for flag in self.flags]
 
+    @property
+    def given_reasons(self) -> list[str]:
+        """Why the preparer pays a person of another name, or the same amount again; empty for other rows."""
+        return [text for name in ("name_reason", "duplicate_reason") if (text := self.payload.get(name))]
+
 
 class ImportedRow(models.Model):
     """A row of an import of recipients, as it was prepared and approved: the recipient that it adds."""

@@ -88,6 +88,7 @@ class ItemState(models.TextChoices):
 
 
 _IS_WAITING, _IS_QUEUED = Q(state=ItemState.WAITING), Q(state=ItemState.QUEUED)
+_IS_MOVING = _IS_WAITING | _IS_QUEUED | Q(state__in=[ItemState.SENDING, ItemState.PROCESSING])
 
 
 class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
@@ -112,6 +113,10 @@ class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
     def queued(self) -> "BulkReleaseItemQuerySet":
         """Those whose operation is released and not sent yet."""
         return self.with_state().filter(_IS_QUEUED)
+
+    def moving(self) -> "BulkReleaseItemQuerySet":
+        """Those still to be sent, or being sent."""
+        return self.with_state().filter(_IS_MOVING)
 
     def in_paused_batch(self) -> "BulkReleaseItemQuerySet":
         """Those whose operation is a row of a batch that is paused now: it is neither released nor sent."""

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,13 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
-from backoffice.core.web.pagination import keyset_page
+from backoffice.core.web.pagination import Page, keyset_page, merged_reader, paginate
 from backoffice.ledger.accounts import cached_supported_wallets
 from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations import permissions, selectors
-from backoffice.operations.approval.waiting import is_waiting_for
+from backoffice.operations.approval.waiting import batches_of, is_waiting_for, waiting_for
+from backoffice.operations.batches.summary import SHOWN_LABELS, shown_status
+from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.saved_items import FilteredList
@@ -68,10 +70,16 @@ class OperationFilter:
     within: Q = field(default_factory=Q)
 
     def apply(self, operations: QuerySet[Operation]) -> QuerySet[Operation]:
-        """The operations that match every filter; times are those of preparation, `until` excluded."""
+        """The operations that match every filter; times are those of preparation, `until` excluded.
+
+        The status of batches, where only they are listed, is the one shown of their rows.
+        """
+        of_rows = self.kind == BatchKind.name and bool(self.status)
+        if of_rows:
+            operations = operations.alias(shown_status=shown_status()).filter(shown_status=self.status)
         chosen = {
             "kind": self.kind,
-            "status": self.status,
+            "status": "" if of_rows else self.status,
             "currency": self.currency,
             "preparer": self.preparer,
             "prepared_at__gte": self.since,
@@ -144,11 +152,20 @@ class OperationFilterForm(ListFilterForm):
     )
     batch = forms.CharField(required=False, label=_("Rows of batch"), max_length=12, widget=forms.HiddenInput)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.data.get("kind") == BatchKind.name:
+            field: Any = self.fields["status"]
+            field.choices = [(value, SHOWN_LABELS.get(value, label)) for value, label in field.choices]
+
     def chosen(self, user: User) -> OperationFilter:
         """The filter to apply. Call only on a valid form."""
+        return replace(self.in_every_tab(user), within=TABS[self.cleaned_data["tab"] or ALL_TAB][1](user))
+
+    def in_every_tab(self, user: User) -> OperationFilter:
+        """The same without the tab."""
         values = self.cleaned_data
         return OperationFilter(
-            within=TABS[values["tab"] or ALL_TAB][1](user),
             kind=values["kind"],
             status=values["status"],
             currency=values["currency"],
@@ -213,16 +230,41 @@ SAVED_SHOWN = 8
 def operation_list(request: StaffRequest) -> HttpResponse:
     """One tab of operations, narrowed by the filters in the URL; only the rows for htmx."""
     form = OperationFilterForm({**request.GET.dict(), "tab": _tab(request)})
-    found = selectors.visible_operations(request.user)
-    found = form.chosen(request.user).apply(found) if form.is_valid() else found.none()
     context = {
         "form": form,
         "tab": form.data["tab"],
         "tabs": _tabs(request.user),
         "saved": saved_views_for(request.user, FilteredList.OPERATIONS)[:SAVED_SHOWN],
-        "page": keyset_page(found, order=NEWEST_FIRST, cursor=request.GET.get("cursor")),
+        "page": _page(request.user, form, request.GET.get("cursor")),
     }
     return render_list(request, "operations/list.html", context)
+
+
+def _page(person: User, form: OperationFilterForm, cursor: str | None) -> Page[Operation]:
+    visible = selectors.visible_operations(person)
+    if not form.is_valid():
+        return keyset_page(visible.none(), order=NEWEST_FIRST, cursor=cursor)
+    if form.cleaned_data["tab"] == "waiting" and not form.cleaned_data["batch"]:
+        return _waiting_page(person, form.in_every_tab(person), cursor)
+    return keyset_page(form.chosen(person).apply(visible), order=NEWEST_FIRST, cursor=cursor)
+
+
+def _waiting_page(person: User, filters: OperationFilter, cursor: str | None) -> Page[Operation]:
+    """What waits for this user, with one line for each batch whose rows can be sent. Two queries."""
+    waiting, visible = waiting_for(person), selectors.visible_operations(person)
+    alone = filters.apply(visible.filter(waiting.alone))
+    batches = visible.filter(batches_of(_rows_of_batches(visible.filter(waiting.rows), filters)))
+    return paginate(merged_reader(alone, batches), order=NEWEST_FIRST, cursor=cursor)
+
+
+def _rows_of_batches(rows: QuerySet[Operation], filters: OperationFilter) -> QuerySet[Operation]:
+    """Those that match the filters themselves, or as rows of a batch that does: by its kind, or by the text."""
+    kind = "" if filters.kind == BatchKind.name else filters.kind
+    rows = replace(filters, kind=kind, text="").apply(rows)
+    if not filters.text:
+        return rows
+    named = Operation.objects.filter(matches_text(filters.text), kind=BatchKind.name)
+    return rows.filter(matches_text(filters.text) | Q(batch_row__batch__in=named))
 
 
 @require_safe

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Count, Q, QuerySet, Value, Window
+from django.db.models import Count, Exists, Q, QuerySet, Value, Window
 from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -25,7 +25,7 @@ from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import cached_break_count
 from backoffice.ledger.transactions.volumes import currency_flows
 from backoffice.operations import permissions
-from backoffice.operations.approval.waiting import operations_waiting_for
+from backoffice.operations.approval.waiting import batches_of, waiting_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import system_health
 from backoffice.operations.policy import may_decide_any
@@ -62,8 +62,21 @@ class StatusCount:
 
 
 def first_waiting(person: User) -> OperationGroup:
-    """The first operations that this user can approve or send now. One query."""
-    return _first_of(operations_waiting_for(person))
+    """The first that this user can approve or send now, with one line for each batch whose rows can be sent.
+
+    One query besides those of `waiting_for`, and one more if such rows wait, or nothing else does.
+    """
+    waiting, visible = waiting_for(person), visible_operations(person)
+    rows = visible.filter(waiting.rows)
+    alone = _first_of(visible.filter(waiting.alone).annotate(are_rows=Exists(rows)))
+    if alone.first and not vars(alone.first[0])["are_rows"]:
+        return alone
+    batches = _first_of(visible.filter(batches_of(rows)))
+    first = sorted(
+        [*alone.first, *batches.first],
+        key=lambda one: (not vars(one)["is_urgent"], one.prepared_at, one.pk),
+    )
+    return OperationGroup(first[:SHOWN_PER_GROUP], alone.total + batches.total)
 
 
 def first_in_progress(person: User) -> OperationGroup:
@@ -78,8 +91,10 @@ def first_needing_attention(person: User) -> OperationGroup:
 
 def _first_of(operations: QuerySet[Operation]) -> OperationGroup:
     """A simple query for each list: one with window functions over all open operations takes twice the time of both."""
+    # The rows of a batch that succeeded are approved, and expire with it.
     is_urgent = Q(
-        status__in=[Status.PENDING, Status.APPROVED], expires_at__lte=timezone.now() + URGENT_WITHIN
+        status__in=[Status.PENDING, Status.APPROVED, Status.SUCCEEDED],
+        expires_at__lte=timezone.now() + URGENT_WITHIN,
     )
     found: QuerySet[Any] = operations.annotate(is_urgent=is_urgent, in_all=Window(Count("pk")))
     first = list(found.order_by("-is_urgent", "prepared_at", "id")[:SHOWN_PER_GROUP])

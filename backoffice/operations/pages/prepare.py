@@ -409,7 +409,8 @@ def _as_typed(
     form = kind.form_type(initial={**(given or {}), **typed})
     for name, field in form.fields.items():
         if isinstance(field, forms.BooleanField):
-            form.initial[name] = field.widget.value_from_datadict(typed, {}, name)
+            left = form.initial if name in typed else {}  # a form may remove a tick itself
+            form.initial[name] = field.widget.value_from_datadict(left, {}, name)
     return form
 
 

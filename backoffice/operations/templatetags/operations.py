@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core.templatetags.display import money
 from backoffice.operations import permissions
-from backoffice.operations.batches.summary import ShownStatus, statuses_in_list
+from backoffice.operations.batches.summary import BatchSummary, ShownStatus, statuses_in_list
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
@@ -114,8 +114,10 @@ def written_once(content: str) -> str:
 
 
 @register.simple_tag
-def with_statuses(operations: Iterable[Operation]) -> list[tuple[Operation, ShownStatus]]:
-    """Each of these operations with its badge, for a list."""
+def with_statuses(
+    operations: Iterable[Operation],
+) -> list[tuple[Operation, ShownStatus, BatchSummary | None]]:
+    """Each of these operations with its badge, for a list, and with the summary of an applied batch."""
     return statuses_in_list(operations)
 
 

@@ -202,6 +202,14 @@ def waiting_without_code(bulk_release: BulkRelease) -> BulkReleaseItemQuerySet:
     return bulk_release.items.waiting().in_no_paused_batch().exclude(operation__kind__in=_kinds_with_code())
 
 
+def unfinished_bulk_release(batch: Operation) -> BulkRelease | None:
+    """The newest that still has rows of this batch to send, or being sent; None if there is none. One query."""
+    items = BulkReleaseItem.objects.filter(operation__batch_row__batch=batch).moving()
+    newest = items.order_by("-bulk_release__created_at", "position")
+    item = newest.select_related("bulk_release__released_by").first()
+    return item.bulk_release if item else None
+
+
 def _kinds_with_code() -> list[str]:
     return [kind.name for kind in KINDS.values() if kind.asks_for_otp]
 

@@ -43,9 +43,14 @@ from backoffice.reports.report import (
 
 
 def operation_rows(user: User, form: OperationFilterForm) -> Iterator[Operation]:
-    """The operations that the person may see, newest first, with approvals and attempts prefetched."""
-    operations = form.chosen(user).apply(operations_with_history(user))
-    return in_batches(operations.select_related("batch_row__batch"), order=NEWEST_FIRST)
+    """The operations that the person may see, with approvals and attempts prefetched: the newest first, those of one
+    batch in the order of its rows.
+    """
+    chosen = form.chosen(user)
+    operations = chosen.apply(operations_with_history(user)).select_related("batch_row__batch")
+    if chosen.batch:
+        return in_batches(operations.annotate(row_number=F("batch_row__number")), order=("row_number",))
+    return in_batches(operations, order=NEWEST_FIRST)
 
 
 def operations_count_query(user: User, form: OperationFilterForm) -> QuerySet[Operation]:

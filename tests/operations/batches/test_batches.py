@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
+from uuid import uuid4
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -15,15 +18,17 @@ from backoffice.accounts.roles import Role
 from backoffice.audit.verification import verify_chain
 from backoffice.operations import errors, jobs, seals
 from backoffice.operations.batches import control, creation, submission
+from backoffice.operations.batches.summary import rows_to_check
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.batches import Batch, BatchRow, FileState, PayoutFileRow, RowFlag
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import Approval, Operation, Release
+from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
+from backoffice.operations.workflow.bulk_release import start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations import steps
@@ -142,6 +147,48 @@ def test_what_the_approver_checks_first(preparer: User) -> None:
     assert flags[2] == [RowFlag.NEW_RECIPIENT]
     assert flags[4] == [RowFlag.NEW_RECIPIENT, RowFlag.LARGEST]
     assert flags[5] == [RowFlag.NEW_RECIPIENT, RowFlag.REPEATED]
+
+
+def test_each_reason_has_its_turn_among_the_rows_to_check(preparer: User, approver: User) -> None:
+    """A payroll of people who were all paid lately, with one new recipient and one who is paid twice."""
+    paid = payouts.transfers(20)
+    for one in payouts.row_operations(payouts.applied(preparer, approver, paid)):
+        steps.put(one, Status.SENDING, Status.SUCCEEDED)
+    with lifted(connection):
+        Attempt.objects.all().delete()
+        long_ago = timezone.now() - timedelta(days=20)
+        Operation.objects.update(prepared_at=long_ago)
+    payroll = [*paid[1:], "NGN,5000.00,person.1,,", "NGN,700.00,new.person,,", "NGN,1000.00,person.9,,Bonus"]
+    batch = payouts.prepared(preparer, payroll)
+    found = rows_to_check(batch)
+    assert found is not None
+    assert (len(found.rows), found.total) == (10, 22)
+    first = {row.number: (row.flag_labels, row.given_reasons) for row in found.rows}
+    assert first[21] == (["Largest amount"], [])
+    assert first[22] == (["New recipient"], [])
+    assert {tuple(flags) for flags, _reasons in first.values()} >= {("Repeated payment",)}
+    assert [row.attention for row in found.rows] == sorted(
+        (row.attention for row in found.rows), reverse=True
+    )
+
+
+def test_the_page_that_decides_shows_the_rows_to_check_first(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    rows = [*payouts.transfers(12), "NGN,9000.00,person.99,,", "NGN,1000.00,person.1,,Bonus of May"]
+    batch, client = payouts.prepared(preparer, rows), sign_in(Client(), approver)
+    html = client.get(f"/operations/{batch.pk}/").content.decode()
+    listed = html.partition('<section class="rows"')[2].partition("</section>")[0]
+    assert listed.count("<li>") == 10
+    assert "<b>New recipient, Largest amount</b>" in listed
+    assert "<b>New recipient, Repeated payment</b> <q>Bonus of May</q>" in listed
+    assert f'<a href="/operations/{batch.pk}/rows/?show=first">View all 14 rows to check first</a>' in listed
+    assert html.index('<section class="rows"') < html.index("Approve 14 payouts</button>")
+    assert "NGN 22,000.00" in html
+    rows_page = client.get(f"/operations/{batch.pk}/rows/?show=first").content.decode()
+    assert "<q>Bonus of May</q>" in rows_page
+    payouts.approve(batch, approver)
+    assert '<section class="rows"' not in client.get(f"/operations/{batch.pk}/").content.decode()
 
 
 # Approval
@@ -507,6 +554,48 @@ def test_a_batch_shows_what_became_of_its_rows(sign_in: SignIn, preparer: User, 
     steps.put(third, Status.SENDING, Status.UNKNOWN)
     steps.put(fourth, Status.SENDING, Status.SUCCEEDED)
     assert texts_of(client, batch) == shown("Completed", "Completed: 2 succeeded, 1 failed, 1 unknown")
+
+
+def test_the_counts_lead_to_the_rows(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch, client = payouts.applied(preparer, approver, payouts.transfers(4)), sign_in(Client(), approver)
+    ways = [(Status.UNKNOWN,), (Status.UNKNOWN, Status.REVIEW), (Status.FAILED,)]
+    for operation, statuses in zip(payouts.row_operations(batch)[:3], ways, strict=True):
+        steps.put(operation, Status.SENDING, *statuses)
+    steps.put(payouts.row_operations(batch)[3], Status.SENDING)
+    path = f"/operations/{batch.pk}/rows/"
+    html = client.get(path).content.decode()
+    assert html.count('<dd class="num"><a href="?show=unknown">1</a></dd>') == 2
+    assert '<dd class="num"><a href="?show=failed">1</a></dd>' in html
+    for shown, numbers in (("unknown", [2, 3]), ("failed", [4]), ("open", [5])):
+        rows = client.get(f"{path}?show={shown}").context["page"].rows
+        assert [row.number for row in rows] == numbers
+    assert (
+        'href="?show=unknown" aria-current="page">Unknown</a>'
+        in client.get(f"{path}?show=unknown").content.decode()
+    )
+
+
+def test_a_batch_leads_to_its_bulk_send_while_there_is_one(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch, client = payouts.applied(preparer, approver, payouts.transfers(2)), sign_in(Client(), approver)
+    other = payouts.applied(preparer, approver, payouts.transfers(1, first=10))
+    path = f"/operations/{batch.pk}/rows/"
+    seen = client.get(path).context["seen"]
+    assert "Bulk send by" not in client.get(path).content.decode()
+    rows = payouts.row_operations(batch)
+    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    assert client.get(f"{path}live/?seen={seen}").status_code == 200
+    assert "Bulk send by" not in client.get(f"/operations/{other.pk}/rows/").content.decode()
+    link = f'<a href="{order.get_absolute_url()}">View progress</a>'
+    html = client.get(path).content.decode()
+    assert f"Bulk send by {approver}" in html
+    assert link in html
+    steps.put(rows[0], Status.SENDING)
+    assert link in client.get(path).content.decode()
+    steps.put(rows[0], Status.SUCCEEDED)
+    steps.put(rows[1], Status.SENDING, Status.UNKNOWN)
+    assert link not in client.get(path).content.decode()
 
 
 def test_a_cancelled_batch_is_not_shown_as_succeeded(sign_in: SignIn, preparer: User, approver: User) -> None:

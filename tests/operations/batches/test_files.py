@@ -1,5 +1,6 @@
 """Reading a file of payouts: as a spreadsheet shows it, within limits."""
 
+import csv
 import io
 import zipfile
 from collections.abc import Callable
@@ -166,9 +167,10 @@ def test_the_bank_codes_are_a_file_beside_the_templates(sign_in: SignIn, prepare
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@now", "\tx", "\rx"])
-def test_a_name_that_a_spreadsheet_would_run_is_text(text: str) -> None:
-    assert columns.spreadsheet_text(text) == f"'{text}"
-    assert columns.spreadsheet_text("First Bank") == "First Bank"
+def test_a_text_that_a_spreadsheet_would_run_stays_text(text: str) -> None:
+    written = columns.csv_with_errors(["memo"], [({"memo": text}, ""), ({"memo": "First Bank"}, "")])
+    (_, (first, _), (second, _)) = csv.reader(io.StringIO(written.decode("utf-8-sig"), newline=""))
+    assert (first, second) == (f"'{text}", "First Bank")
 
 
 @pytest.mark.django_db

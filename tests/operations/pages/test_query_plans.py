@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.operations import selectors
+from backoffice.operations.approval.waiting import waiting_for
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Attempt, Operation, verification_code
 from backoffice.operations.pages.operation_list import TABS
@@ -157,6 +158,7 @@ def plans(person: User) -> Iterator[tuple[str, str]]:
     assert set(of_tab) == set(TABS)
     for tab, index in of_tab.items():
         yield index, first_page(person, TABS[tab][1](person)).explain()
+    yield "operation_open", first_page(person, waiting_for(person).alone).explain()
     yield "operation_by_status", first_page(person, Q(status=Status.FAILED)).explain()
     yield "operation_ended", plan_of_standings()
     yield "operation_by_account", first_page(person, Q(recipient_account=NOBODYS_ACCOUNT)).explain()

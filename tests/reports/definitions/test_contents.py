@@ -71,6 +71,18 @@ def test_the_outcomes_of_a_batch_name_the_rows_of_its_file(
     assert {key for key in rows if key not in expected} == {("", "")}  # the batch, and what is in none
 
 
+def test_the_outcomes_of_a_batch_are_in_the_order_of_its_rows(
+    download: Get, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Across the batches in which a report is read, too."""
+    monkeypatch.setattr("backoffice.reports.report.BATCH", 2)
+    payouts.applied(preparer, approver, payouts.transfers(2, first=50))
+    batch = payouts.applied(preparer, approver, payouts.transfers(12))
+    rows = download("operations", batch=batch.reference).rows
+    assert [int(row["batch_row"]) for row in rows] == list(range(2, 14))
+    assert {row["batch"] for row in rows} == {batch.reference}
+
+
 @pytest.mark.parametrize(
     ("kind", "direction"),
     [

@@ -1,4 +1,4 @@
-"""The rows of a batch: those to check first, what became of each, and pause, cancel and retry."""
+"""The rows of a batch: those to check first, what became of each, and pause and cancel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import get_language, gettext, pgettext_lazy
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -30,17 +30,29 @@ from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.policy import may_check_status
 from backoffice.operations.selectors import visible_operations
-from backoffice.operations.states import IN_FLIGHT, Status
+from backoffice.operations.states import NEEDS_ATTENTION, Status
+from backoffice.operations.workflow.bulk_release import unfinished_bulk_release
 
 _ORDER = ("-attention", "number")
+_MOVING = (Status.SENDING, Status.PROCESSING)
 # Which rows are shown: the word in the address, the label, the condition.
 _VIEWS = {
     "": (pgettext_lazy("rows", "All"), Q()),
     "first": (_("Check first"), Q(attention__gt=0)),
     "unsent": (pgettext_lazy("rows", "Not sent"), Q(operation__status=Status.APPROVED)),
-    "open": (pgettext_lazy("rows", "In progress"), Q(operation__status__in=IN_FLIGHT)),
+    "open": (pgettext_lazy("rows", "In progress"), Q(operation__status__in=_MOVING)),
+    "unknown": (Status.UNKNOWN.label, Q(operation__status__in=NEEDS_ATTENTION)),
     "failed": (pgettext_lazy("rows", "Failed"), Q(operation__status=Status.FAILED)),
 }
+
+
+_VIEW_OF = {
+    Status.APPROVED: "unsent",
+    **dict.fromkeys(_MOVING, "open"),
+    **dict.fromkeys(NEEDS_ATTENTION, "unknown"),
+    Status.FAILED: "failed",
+}
+"""Which of them has the rows of a status, for those that have one."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ class BatchControls:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def batch(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = _batch_or_404(request, pk)
+    operation = batch_or_404(request, pk)
     return render(request, "operations/batches/batch.html", _context(request, operation))
 
 
@@ -66,7 +78,7 @@ def batch(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required(permissions.VIEW, raise_exception=True)
 def batch_live(request: StaffRequest, pk: UUID) -> HttpResponse:
     """204 while the open page is up to date; otherwise its content."""
-    operation = _batch_or_404(request, pk)
+    operation = batch_or_404(request, pk)
     context = _context(request, operation)
     if request.GET.get("seen") == context["seen"]:
         return HttpResponse(status=204)
@@ -98,23 +110,10 @@ def batch_cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
     )
 
 
-@require_POST
-@permission_required(permissions.PREPARE, raise_exception=True)
-def batch_retry(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """A new file of the failed rows."""
-    operation = _batch_or_404(request, pk)
-    try:
-        file = control.retry_failed(pk, actor=request.user, language=get_language() or "en")
-    except OperationError as exc:
-        messages.error(request, str(exc))
-        return redirect("operations:batch", operation.pk)
-    return redirect(file)
-
-
 def _run(request: StaffRequest, pk: UUID, service: Callable[..., Batch], done: str) -> HttpResponse:
     if not may_check_status(request.user):
         raise PermissionDenied
-    operation = _batch_or_404(request, pk)
+    operation = batch_or_404(request, pk)
     try:
         service(pk, actor=request.user)
     except OperationError as exc:
@@ -124,7 +123,7 @@ def _run(request: StaffRequest, pk: UUID, service: Callable[..., Batch], done: s
     return redirect("operations:batch", operation.pk)
 
 
-def _batch_or_404(request: StaffRequest, pk: UUID) -> Operation:
+def batch_or_404(request: StaffRequest, pk: UUID) -> Operation:
     found = visible_operations(request.user).select_related("batch__retry_of", "batch__paused_by")
     return get_object_or_404(found, pk=pk, batch__isnull=False)
 
@@ -138,18 +137,22 @@ def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
     dates = (operation.batch.paused_at, operation.batch.cancelled_at)
     marks = "".join("x" if one else "-" for one in dates)
     is_moving = progress.in_flight or progress.unsent or operation.status == Status.APPROVED
+    bulk_release = unfinished_bulk_release(operation) if progress.unsent or progress.in_flight else None
     return {
         "operation": operation,
+        "bulk_release": bulk_release,
         "status": status_of(operation, summary),
         "batch": operation.batch,
         "payload": read_content(operation)[1],
         "progress": progress,
-        "by_status": [(status, status.label, n) for status, n in progress.by_status.items()],
+        "by_status": [
+            (status, status.label, n, _VIEW_OF.get(status)) for status, n in progress.by_status.items()
+        ],
         "page": keyset_page(rows, order=_ORDER, cursor=request.GET.get("cursor")),
         "views": [(name, label) for name, (label, _condition) in _VIEWS.items()],
         "shown": shown,
         "controls": _controls(request.user, operation, progress, summary),
-        "seen": f"{operation.status}.{(summary or progress).fingerprint}.{marks}",
+        "seen": f"{operation.status}.{(summary or progress).fingerprint}.{marks}{bulk_release or ''}",
         "polls": bool(is_moving),
     }
 

@@ -3,8 +3,6 @@
 Files of recipients are uploaded on the pages of recipients, and continue here.
 """
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
@@ -34,7 +32,7 @@ from backoffice.operations.batches.checking import rules_of
 from backoffice.operations.batches.columns import (
     csv_of_banks,
     csv_template,
-    spreadsheet_text,
+    csv_with_errors,
     xlsx_of_banks,
     xlsx_template,
 )
@@ -55,16 +53,17 @@ from backoffice.operations.models.batches import (
     PayoutFileRow,
     RowFlag,
 )
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.prepare import submitted_text
 
 RECENT_FILES = 10
-_CSV, _XLSX = "text/csv; charset=utf-8", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+CSV, _XLSX = "text/csv; charset=utf-8", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _FORMATS: dict[str, tuple[Callable[[Any], bytes], str]] = {
-    "csv": (csv_template, _CSV),
+    "csv": (csv_template, CSV),
     "xlsx": (xlsx_template, _XLSX),
 }
 _BANKS: dict[str, tuple[Callable[[], bytes], str]] = {
-    "csv": (csv_of_banks, _CSV),
+    "csv": (csv_of_banks, CSV),
     "xlsx": (xlsx_of_banks, _XLSX),
 }
 
@@ -86,7 +85,9 @@ class FileForm(PageForm):
             raise forms.ValidationError(code_sentence(FileProblem, problem))
         return uploaded
 
-    def store(self, request: StaffRequest, kind: str) -> PayoutFile | None:
+    def store(
+        self, request: StaffRequest, kind: str, *, retry_of: Operation | None = None
+    ) -> PayoutFile | None:
         """The stored file, whose rows are of this kind; None, with the error beside the field, if it cannot be read."""
         uploaded = self.cleaned_data["file"]
         try:
@@ -96,6 +97,7 @@ class FileForm(PageForm):
                 name=uploaded.name,
                 content=uploaded.read(),
                 language=get_language() or "en",
+                retry_of=retry_of,
             )
         except UnreadableFileError as exc:
             self.add_error("file", code_sentence(FileProblem, exc.problem))
@@ -188,7 +190,7 @@ def payout_template(_request: StaffRequest, kind: str, suffix: str) -> HttpRespo
     if suffix not in _FORMATS or kind not in {RECIPIENT, *(one.name for one in payout_kinds())}:
         raise Http404
     make, content_type = _FORMATS[suffix]
-    return _attachment(make(rules_of(kind).columns), f"{kind}.{suffix}", content_type)
+    return attachment(make(rules_of(kind).columns), f"{kind}.{suffix}", content_type)
 
 
 @require_safe
@@ -198,7 +200,7 @@ def bank_codes(_request: StaffRequest, suffix: str) -> HttpResponse:
     if suffix not in _BANKS:
         raise Http404
     make, content_type = _BANKS[suffix]
-    return _attachment(make(), f"bank-codes.{suffix}", content_type)
+    return attachment(make(), f"bank-codes.{suffix}", content_type)
 
 
 @require_safe
@@ -275,22 +277,16 @@ def payout_file_errors(request: StaffRequest, pk: UUID) -> HttpResponse:
     """All rows as CSV with a column of errors, to be corrected and uploaded again."""
     file = _own(request, pk)
     labels = rules_of(file.kind).columns.labels
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow([*labels, "errors"])
-    for row in file.rows.iterator(chunk_size=500):
-        problems = "; ".join(
-            f"{labels[name]}: {problem}" if name else problem for name, problem in row.errors
-        )
-        cells = [row.cells.get(name, "") for name in labels]
-        writer.writerow([spreadsheet_text(cell) for cell in [*cells, problems]])
-    content = b"\xef\xbb\xbf" + text.getvalue().encode()
-    return _attachment(
-        content, f"{file.name.rpartition('.')[0] or 'file'}-errors.csv", "text/csv; charset=utf-8"
-    )
+    rows = ((row.cells, _errors_text(row, labels)) for row in file.rows.iterator(chunk_size=500))
+    name = f"{file.name.rpartition('.')[0] or 'file'}-errors.csv"
+    return attachment(csv_with_errors(labels, rows), name, CSV)
 
 
-def _attachment(content: bytes, name: str, content_type: str) -> HttpResponse:
+def _errors_text(row: PayoutFileRow, labels: dict[str, str]) -> str:
+    return "; ".join(f"{labels[name]}: {problem}" if name else problem for name, problem in row.errors)
+
+
+def attachment(content: bytes, name: str, content_type: str) -> HttpResponse:
     response = HttpResponse(content, content_type=content_type)
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name)
     return response

@@ -33,6 +33,7 @@ from backoffice.operations.batches.summary import (
     batch_summary,
     is_applied_batch,
     may_send_rows,
+    rows_to_check,
     status_of,
 )
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
@@ -166,6 +167,7 @@ def _context(
         "status": status_of(operation, rows),
         "is_receipt": _is_receipt(operation),
         "batch_summary": rows,
+        "rows_to_check": rows_to_check(operation),
         "may_send_rows": may_send_rows(request.user, operation, rows),
         "facts": kind_texts.facts,
         "content_page": KINDS[operation.kind].content_page if operation.kind in KINDS else "",

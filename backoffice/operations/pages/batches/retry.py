@@ -1,0 +1,78 @@
+"""Retry the failed rows of a batch: why each failed, and a new file of them, as they are or corrected."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import get_language
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.pagination import keyset_page
+from backoffice.operations import permissions
+from backoffice.operations.batches import control
+from backoffice.operations.errors import BatchClosedError, OperationError
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.batches.batch import batch_or_404
+from backoffice.operations.pages.batches.files import CSV, FileForm, attachment
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.PREPARE, raise_exception=True)
+def batch_retry(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """The failed rows with the reasons. POST makes a new file of them as they are."""
+    operation = batch_or_404(request, pk)
+    if request.method != "POST":
+        return _page(request, operation, FileForm())
+    try:
+        file = control.retry_failed(pk, actor=request.user, language=get_language() or "en")
+    except OperationError as exc:
+        return _refused(request, operation, exc)
+    return redirect(file)
+
+
+@require_POST
+@permission_required(permissions.PREPARE, raise_exception=True)
+def batch_retry_upload(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """A new file of the failed rows, as the person corrected them."""
+    operation = batch_or_404(request, pk)
+    row = control.failed_rows(pk).first()
+    if row is None:
+        return _refused(request, operation, BatchClosedError())
+    form = FileForm(request.POST, request.FILES)
+    file = form.store(request, row.kind, retry_of=operation) if form.is_valid() else None
+    return _page(request, operation, form, status=422) if file is None else redirect(file)
+
+
+@require_safe
+@permission_required(permissions.PREPARE, raise_exception=True)
+def batch_retry_file(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """The failed rows as CSV, to be corrected."""
+    operation = batch_or_404(request, pk)
+    try:
+        content = control.failed_file(pk)
+    except OperationError as exc:
+        return _refused(request, operation, exc)
+    return attachment(content, f"{operation.reference}-failed.csv", CSV)
+
+
+def _refused(request: StaffRequest, operation: Operation, reason: OperationError) -> HttpResponse:
+    messages.error(request, str(reason))
+    return redirect("operations:batch", operation.pk)
+
+
+def _page(request: StaffRequest, operation: Operation, form: FileForm, status: int = 200) -> HttpResponse:
+    failed = control.failed_rows(operation.pk)
+    page = keyset_page(failed, order=("number",), cursor=request.GET.get("cursor"))
+    context = {
+        "operation": operation,
+        "form": form,
+        "page": page,
+        "count": failed.count(),
+        "kind": KINDS[page.rows[0].kind] if page.rows else None,
+        "retries": operation.retries.select_related("operation").order_by("operation__prepared_at"),
+    }
+    return render(request, "operations/batches/retry.html", context, status=status)

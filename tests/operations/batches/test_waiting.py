@@ -1,0 +1,161 @@
+"""The rows of a batch that can be sent are one line wherever it is listed what waits for a person."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations.approval.waiting import operations_waiting_for, waiting_count
+from backoffice.operations.batches import control
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.overview import first_waiting
+from backoffice.operations.states import Status
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations import steps
+from tests.operations.batches import payouts
+from tests.operations.conftest import SignIn
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/operations/?tab=waiting"
+
+
+def listed(client: Client, query: str = "") -> list[str]:
+    """The references on the tab, in order, over all of its pages."""
+    page = client.get(f"{LIST}{query}").context["page"]
+    found = [one.reference for one in page.rows]
+    return found + (listed(client, f"{query}&cursor={page.next_cursor}") if page.next_cursor else [])
+
+
+def test_a_batch_is_one_line_in_place_of_its_rows(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    other = factories.prepared(preparer)
+    first, *rest = payouts.row_operations(batch)
+    steps.put(first, Status.SENDING, Status.SUCCEEDED)
+    client = sign_in(Client(), approver)
+    assert set(listed(client)) == {batch.reference, other.reference}
+    assert waiting_count(approver) == 2
+    assert {one.reference for one in first_waiting(approver).first} == {batch.reference, other.reference}
+    assert first_waiting(approver).total == 2
+    for path in (LIST, "/"):
+        html = client.get(path).content.decode()
+        assert "2 of 3 to send" in html
+        assert f'href="/operations/send/?batch={batch.reference}"' in html
+        assert f'href="/operations/{batch.pk}/"' in html
+        assert '<b class="count">2</b>' in html
+        assert not any(one.reference in html for one in rest)
+    assert {one.pk for one in operations_waiting_for(approver)} == {other.pk, *(one.pk for one in rest)}
+
+
+def test_the_rows_of_a_batch_are_under_the_other_tabs(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    client = sign_in(Client(), approver)
+    rows = {one.reference for one in payouts.row_operations(batch)}
+    for query in ("&tab=open", f"&batch={batch.reference}"):
+        page = client.get(f"{LIST}{query}").context["page"]
+        assert {one.reference for one in page.rows} == rows
+
+
+def test_a_batch_without_a_row_to_send_does_not_wait(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    for one in payouts.row_operations(batch):
+        payouts.release(one, approver)
+    assert listed(sign_in(Client(), approver)) == []
+    assert waiting_count(approver) == first_waiting(approver).total == 0
+
+
+def test_a_batch_waits_for_those_who_can_send_it(
+    sign_in: SignIn, preparer: User, approver: User, auditor: User
+) -> None:
+    payouts.applied(preparer, approver, payouts.transfers(2))
+    for person in (preparer, auditor):
+        assert waiting_count(person) == first_waiting(person).total == 0
+
+
+def test_a_paused_batch_is_listed_without_sending(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    control.pause_batch(batch.pk, actor=approver)
+    html = sign_in(Client(), approver).get(LIST).content.decode()
+    assert "<small>Paused</small>" in html
+    assert "/operations/send/?batch=" not in html
+
+
+def test_the_pages_of_the_tab_miss_and_repeat_nothing(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    """Batches and other operations in one order of time, across pages in both directions."""
+    batches = [
+        payouts.applied(preparer, approver, payouts.transfers(2, first=10 * number)) for number in range(3)
+    ]
+    others = [factories.prepared(preparer) for _ in range(104)]
+    with lifted(connection):
+        for age, one in enumerate([*others[:49], batches[0], batches[1], *others[49:], batches[2]]):
+            at = timezone.now() - timedelta(minutes=age + 1)
+            Operation.objects.filter(pk=one.pk).update(prepared_at=at)
+    expected = list(
+        Operation.objects.filter(batch_row__isnull=True)
+        .order_by("-prepared_at", "-id")
+        .values_list("reference", flat=True)
+    )
+    client = sign_in(Client(), approver)
+    assert listed(client) == expected
+    pages = [client.get(LIST).context["page"]]
+    while pages[-1].next_cursor:
+        pages.append(client.get(f"{LIST}&cursor={pages[-1].next_cursor}").context["page"])
+    back = client.get(f"{LIST}&cursor={pages[-1].previous_cursor}").context["page"]
+    assert [one.pk for one in back.rows] == [one.pk for one in pages[-2].rows]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_listed"),
+    [
+        ("&kind=batch", True),
+        ("&kind=transfer", True),
+        ("&kind=conversion", False),
+        ("&status=approved", True),
+        ("&text=person.2", True),
+        ("&text=payroll.csv", True),
+        ("&text=nobody", False),
+        ("&currency=USD", False),
+    ],
+)
+def test_a_batch_is_found_by_its_rows_and_by_itself(
+    sign_in: SignIn, preparer: User, approver: User, query: str, *, is_listed: bool
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    assert listed(sign_in(Client(), approver), query) == ([batch.reference] if is_listed else [])
+    assert listed(sign_in(Client(), approver), f"{query}&text={batch.reference}") == (
+        [] if query in {"&kind=conversion", "&currency=USD"} else [batch.reference]
+    )
+
+
+def test_a_row_that_needs_another_approval_is_listed_by_itself(
+    sign_in: SignIn, preparer: User, approver: User, second_approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    assert listed(sign_in(Client(), second_approver)) == [batch.reference]
+    User.objects.filter(pk=approver.pk).update(is_active=False)
+    rows = {one.reference for one in payouts.row_operations(batch)}
+    assert set(listed(sign_in(Client(), second_approver))) == rows
+    assert first_waiting(second_approver).total == 2
+
+
+@pytest.mark.parametrize("path", [LIST, "/"])
+def test_the_page_reads_as_much_for_many_rows(
+    sign_in: SignIn, preparer: User, approver: User, path: str
+) -> None:
+    client, counts = sign_in(Client(), approver), []
+    for number in (1, 8):
+        payouts.applied(preparer, approver, payouts.transfers(number, first=100 * number))
+        client.get(path)
+        with CaptureQueriesContext(connection) as queries:
+            client.get(path)
+        counts.append(sum("batchrow" in one["sql"] for one in queries))
+    assert counts[0] == counts[1] <= 4
