@@ -93,10 +93,14 @@ class OperationManager(models.Manager["Operation"]):
     def get_locked(self, pk: uuid.UUID) -> "Operation":
         """The operation, locked until the end of the transaction.
 
+        Rows that refer to the operation can still be inserted meanwhile, such as an incident: their foreign key waits
+        for no lock of the key. A stronger lock would make deadlocks with whoever has the audit log and refers to it.
+
         SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. On
         both engines the compare-and-set of each transition decides in the end.
         """
-        operation = self.select_for_update(of=("self",)).select_related("preparer").get(pk=pk)
+        locked = self.select_for_update(of=("self",), no_key=True)
+        operation = locked.select_related("preparer").get(pk=pk)
         set_operation(operation.reference)
         return operation
 

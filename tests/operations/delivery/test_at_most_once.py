@@ -3,10 +3,11 @@
 import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 from pydantic import SecretStr
 
@@ -14,7 +15,9 @@ from backoffice.accounts.models import User
 from backoffice.ledger.accounts import resolve_account_holder
 from backoffice.operations.delivery import release, send
 from backoffice.operations.errors import OperationError
+from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
@@ -119,3 +122,23 @@ def assert_one_debit(sandbox: SandboxProcess, operation: Operation) -> None:
     assert sandbox.ledger()["differences"] == []
     assert Attempt.objects.count() == 1
     assert Operation.objects.get(pk=operation.pk).status == Status.SUCCEEDED
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no row locks")
+def test_a_locked_operation_does_not_block_what_refers_to_it(approved: Operation) -> None:
+    """Else two senders can deadlock: one locked the operation and waits for the audit log, which the other has."""
+
+    def refer() -> None:
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = '2s'")
+                incidents.raise_incident(
+                    approved, kind=IncidentKind.EXECUTED_DESPITE_PROOF, evidence={"attempt": 1}
+                )
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        Operation.objects.get_locked(approved.pk)
+        pool.submit(refer).result()
+    assert approved.incidents.count() == 1
