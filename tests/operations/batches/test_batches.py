@@ -172,23 +172,26 @@ def test_each_reason_has_its_turn_among_the_rows_to_check(preparer: User, approv
     )
 
 
+TO_CHECK_FIRST = '<section class="panel" aria-labelledby="check-first"'
+
+
 def test_the_page_that_decides_shows_the_rows_to_check_first(
     sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     rows = [*payouts.transfers(12), "NGN,9000.00,person.99,,", "NGN,1000.00,person.1,,Bonus of May"]
     batch, client = payouts.prepared(preparer, rows), sign_in(Client(), approver)
     html = client.get(f"/operations/{batch.pk}/").content.decode()
-    listed = html.partition('<section class="rows"')[2].partition("</section>")[0]
+    listed = html.partition(TO_CHECK_FIRST)[2].partition("</section>")[0]
     assert listed.count("<li>") == 10
     assert "<b>New recipient, Largest amount</b>" in listed
     assert "<b>New recipient, Repeated payment</b> <q>Bonus of May</q>" in listed
-    assert f'<a href="/operations/{batch.pk}/rows/?show=first">View all 14 rows to check first</a>' in listed
-    assert html.index('<section class="rows"') < html.index("Approve 14 payouts</button>")
+    assert f'<a href="/operations/{batch.pk}/rows/?show=first">View all 14 rows to check first' in listed
+    assert html.index(TO_CHECK_FIRST) < html.index("Approve 14 payouts</button>")
     assert "NGN 22,000.00" in html
     rows_page = client.get(f"/operations/{batch.pk}/rows/?show=first").content.decode()
     assert "<q>Bonus of May</q>" in rows_page
     payouts.approve(batch, approver)
-    assert '<section class="rows"' not in client.get(f"/operations/{batch.pk}/").content.decode()
+    assert TO_CHECK_FIRST not in client.get(f"/operations/{batch.pk}/").content.decode()
 
 
 # Approval
