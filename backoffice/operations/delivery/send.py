@@ -463,15 +463,20 @@ def _check_not_executed(
     matches: Callable[[TransactionRecord], bool],
     check_time: Callable[[], None],
 ) -> None:
-    """Raise PossiblyExecutedError if the list shows what an earlier attempt may have caused."""
+    """Raise PossiblyExecutedError if the list shows what an earlier attempt may have caused.
+
+    It is an incident only while the operation is approved: then the attempt was proven not executed. Otherwise
+    another process has sent the operation meanwhile, and the transaction may be that of its attempt.
+    """
     found = find_candidates(operation, first, matches, before_request=check_time)
     if found:
         ids = [record.transaction_id for record in found]
-        incidents.raise_incident(
-            operation,
-            kind=IncidentKind.EXECUTED_DESPITE_PROOF,
-            evidence={"transactions": ids, "attempt": first.number, "responses": first.responses},
-        )
+        if Operation.objects.filter(pk=operation.pk, status=Status.APPROVED).exists():
+            incidents.raise_incident(
+                operation,
+                kind=IncidentKind.EXECUTED_DESPITE_PROOF,
+                evidence={"transactions": ids, "attempt": first.number, "responses": first.responses},
+            )
         raise PossiblyExecutedError(", ".join(ids))
 
 

@@ -19,6 +19,7 @@ from backoffice.operations import jobs
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.record import record_result, record_timeout, sender_grace
 from backoffice.operations.delivery.send import SendClaim, make_request
+from backoffice.operations.errors import PossiblyExecutedError
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode
@@ -245,6 +246,17 @@ def test_a_returned_operation_is_not_sent_again_if_the_list_shows_it(
     assert (provider.posts, status_of(released)) == ([], Status.APPROVED)
     assert Incident.objects.get().kind == IncidentKind.EXECUTED_DESPITE_PROOF
     assert not Release.objects.exists()
+
+
+def test_a_late_sender_makes_no_incident_of_what_another_process_has_sent(
+    provider: StubProvider, released: Operation
+) -> None:
+    release = Release.objects.select_related("operation", "released_by").get()
+    claimed(released)  # by another process, while this one was stopped before its check
+    shows(provider, record("T-7"))
+    with pytest.raises(PossiblyExecutedError):
+        send.preflight_read(release)
+    assert not Incident.objects.exists()
 
 
 def test_the_page_says_why_it_was_not_sent(
