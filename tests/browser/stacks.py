@@ -59,6 +59,23 @@ approvals.approve_operation(
     confirmation=approvals.ApproverConfirmation(f"{{sum(range(1200, 1203))}}.00"),
 )
 creation.create_operations(approved.pk)
+failed = submission.submit_file(checked("failed.csv", ["NGN,99.00,nobody.here,Payroll"]).pk, actor=preparer)
+approvals.approve_operation(
+    failed.pk, actor=approver, digest=failed.digest, second_factor_at=timezone.now(),
+    confirmation=approvals.ApproverConfirmation("99.00"),
+)
+creation.create_operations(failed.pk)
+"""
+
+ROW_THAT_FAILS = f"""
+from django.utils import timezone
+from backoffice.accounts.models import User
+from backoffice.demo.people import sandbox_totp
+from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.models.operations import Operation
+row = Operation.objects.get(recipient="nobody.here", batch_row__isnull=False)
+approver = User.objects.get(full_name="{APPROVER}")
+release_operation(row.pk, actor=approver, digest=row.digest, second_factor_at=timezone.now(), otp=sandbox_totp())
 """
 
 RECIPIENTS = f"""
@@ -103,5 +120,5 @@ def stack_for_every_page(folder: Path, profile: ProfileName) -> Iterator[Stack]:
     """The provider delivers a webhook of a transaction here that no operation explains: that raises an incident."""
     with demo_stack(folder, profile, PAYOUTS + RECIPIENTS) as running:
         running.manage("shell", "--verbosity", "0", "--command", WEBHOOKS_ON + UNRECOGNISED_TRANSACTION)
-        running.manage("shell", "--verbosity", "0", "--command", ORDER_SENT_TOGETHER)
+        running.manage("shell", "--verbosity", "0", "--command", ORDER_SENT_TOGETHER + ROW_THAT_FAILS)
         yield running

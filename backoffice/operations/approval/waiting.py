@@ -131,9 +131,9 @@ def _waiting(user: User, evaluated: Evaluated) -> WaitingFor:
     can |= Q(pk__in=evaluated.able)
     can &= is_present & Q(~Exists(given))
     if _may_now(user, RELEASE):
-        stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
+        is_not_released = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         sent = ~Q(kind__in=_local_kinds())  # the others are applied without being released
-        releases = Q(stands_still, sent, ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
+        releases = Q(is_not_released, sent, ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
     # The last condition for all of them, so that the index of open operations serves it.
     return WaitingFor(can, releases, ~Q(preparer=user) & IS_OPEN)
 

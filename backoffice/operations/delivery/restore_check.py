@@ -370,7 +370,7 @@ def _report(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> bool:
     """Pause payments, delete every release and raise the incident, in one commit; False if another process did so."""
     # Operations before the audit log, as in every service that locks both.
     released = Q(pk__in=Release.objects.values("operation"))
-    list(Operation.objects.select_for_update(no_key=True).filter(released).order_by("pk"))
+    list(Operation.objects.locked().filter(released).order_by("pk"))
     pause = pause_because_of(PauseCause.DATABASE_RESTORED)
     found = _find(ours, seen)
     if not found:

@@ -7,11 +7,10 @@ depends on are repeated here as constraints, and as triggers where a check const
 import hashlib
 import json
 import secrets
-import uuid
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import models
@@ -89,16 +88,17 @@ _FREES_REFERENCE = PROVEN_NOT_EXECUTED | {Outcome.REJECTED}
 class OperationManager(models.Manager["Operation"]):
     """Use `get_locked` wherever an operation is changed."""
 
-    def get_locked(self, pk: uuid.UUID) -> "Operation":
-        """The operation, locked until the end of the transaction, but for its key: else who inserts a row that refers
-        to it, such as an incident, can be in a deadlock at the audit log.
-
-        SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. On both
-        engines the compare-and-set of each transition decides in the end.
-        """
-        operation = self.select_for_update(of=("self",), no_key=True).select_related("preparer").get(pk=pk)
+    def get_locked(self, pk: UUID) -> "Operation":
+        """The operation, locked until the transaction ends. The compare-and-set of each change decides in the end."""
+        operation = self.locked().select_related("preparer").get(pk=pk)
         set_operation(operation.reference)
         return operation
+
+    def locked(self) -> models.QuerySet["Operation"]:
+        """Locked as they are read, but not their keys: rows that refer to them can be inserted meanwhile. On SQLite
+        the transaction has the only write lock from its BEGIN IMMEDIATE.
+        """
+        return self.select_for_update(of=("self",), no_key=True)
 
     def holding_reference(self, kind: str, reference: str) -> models.QuerySet["Operation"]:
         """The operations of a kind under this reference at the provider, ignoring case.
@@ -116,7 +116,7 @@ class Operation(SealedRow):
 
     WRITES = NEVER_DELETED
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     reference = models.CharField(max_length=12, unique=True)
     kind = models.CharField(max_length=32)
     payload = models.JSONField()

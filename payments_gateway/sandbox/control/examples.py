@@ -1,4 +1,4 @@
-"""Accounts, users and addresses to try, and what becomes of money sent there: asked of the rules of the simulation.
+"""Accounts, users and addresses to try, each with the outcome of a payment by the rules of the simulation.
 
 Every other account of ten digits exists, too, and every other username.
 """
@@ -24,7 +24,7 @@ _OWNER = "Ada Obi"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """`place` is the bank or network; `holder` is empty where nobody has the account, or no name is known."""
+    """`place` is the bank or network; `holder` is empty if the account does not exist or its holder is unknown."""
 
     place: str
     account: str
@@ -39,7 +39,7 @@ def destinations() -> list[Destination]:
 
 
 def outcome_of(destination: str, *, exists: bool = True) -> "StrOrPromise":
-    """What becomes of an order to this account, username or address."""
+    """The outcome of an order to this account, username or address."""
     if not exists:
         return _("does not exist")
     if fails_at_settlement(destination):

@@ -1,4 +1,4 @@
-"""The console lists accounts to try, and they are what the simulation makes of them."""
+"""The console lists accounts to try, with the outcomes that the simulation gives them."""
 
 import re
 
@@ -12,7 +12,7 @@ ROW = re.compile(r"<tr><td[^>]*><code>(.*?)</code></td><td>(.*?)</td><td>(.*?)</
 
 @pytest.fixture
 def rows(provider: SandboxClient) -> list[tuple[str, ...]]:
-    """Account, username or address; bank or network; holder; and what becomes of a payment."""
+    """Account, username or address; bank or network; holder; and the outcome of a payment."""
     table = console(provider).partition("Accounts to try")[2].partition("</table>")[0]
     return [row.groups() for row in ROW.finditer(table)]
 

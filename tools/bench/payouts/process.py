@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from django.db import connection
 from django.db.models import Sum
@@ -78,11 +79,8 @@ def _provider_time(cost: Cost) -> Iterator[None]:
             cost.provider_seconds += time.perf_counter() - began
             cost.provider_processor += time.process_time() - worked
 
-    HTTPAdapter.send = timed  # type: ignore[method-assign, assignment]
-    try:
+    with patch.object(HTTPAdapter, "send", timed):
         yield
-    finally:
-        HTTPAdapter.send = send  # type: ignore[method-assign]
 
 
 def _mebibytes(name: str) -> float:
