@@ -85,7 +85,7 @@ def compare_with_register(compared: Mapping[int, ComparedAccount]) -> dict[int, 
 
 
 def similar_in_register(compared: Mapping[int, ComparedAccount]) -> dict[int, Similarities]:
-    """The same in the register only, so that similar accounts among these take no place of one there."""
+    """The same in the register only, so that similar accounts among these do not displace one of the register."""
     found: dict[int, Similarities] = defaultdict(Similarities)
     _add_registered(found, compared, _Index(compared))
     return dict(found)

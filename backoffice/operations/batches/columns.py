@@ -26,7 +26,7 @@ EXAMPLES = {
     "alias": "Rent",
     "notes": "Landlord of the office",
 }
-"""What a cell of a column can be; columns that are mostly empty have none."""
+"""An example for each column, except those that usually stay empty."""
 
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _MARK = b"\xef\xbb\xbf"  # by which spreadsheets recognise UTF-8

@@ -190,7 +190,7 @@ SHOWN_LABELS = {one.tone: one.label for one in (_READY, _IN_PROGRESS, _COMPLETED
 
 
 def shown_status() -> Case:
-    """The status that the badge of an operation in a list is in, as `BatchSummary.status`, to filter by it."""
+    """The status on the badge of an operation in a list, as `BatchSummary.status` has it, to filter by it."""
     rows = BatchRow.objects.filter(batch=OuterRef("pk"))
 
     def has(*statuses: Status, **conditions: Any) -> Q:

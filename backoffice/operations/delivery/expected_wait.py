@@ -33,7 +33,7 @@ def expected_seconds(operations: Iterable[Operation]) -> int:
 
 
 def expected_seconds_once_released(operations: Iterable[Operation]) -> int:
-    """The same of operations of which none is released: so the queue is not searched for thousands of them."""
+    """The same for operations that are not released yet, so that the queue is not searched for thousands of them."""
     return _seconds_behind(queued_releases(clock.now()), operations)
 
 

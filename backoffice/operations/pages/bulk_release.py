@@ -406,7 +406,7 @@ def _check_is_sendable(person: User, operation: Operation, now: datetime) -> Non
 
 
 def _check_content(operation: Operation) -> None:
-    """Raise the reason in the content itself; the columns say nothing about it."""
+    """Raise OperationError if the content itself must not be sent, which no column shows."""
     policy.check_content(operation, operation.digest)
     policy.check_is_sendable(operation)
 
