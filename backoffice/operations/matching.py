@@ -127,10 +127,12 @@ def find_candidates(
     reading: ListReading | None = None,
     *,
     before_request: Callable[[], object] | None = None,
+    with_own: bool = False,
 ) -> list[TransactionRecord]:
-    """Unclaimed transactions that match the attempt by content, id and time.
+    """Transactions that match the attempt by content, id and time, and that no attempt has claimed.
 
-    The list is read until two passes agree. Raises GatewayError, UnstableListError, and what `before_request` raises.
+    Those that attempts of the same operation have claimed are found too if `with_own`. The list is read until two
+    passes agree. Raises GatewayError, UnstableListError, and what `before_request` raises.
     """
     if attempt.watermark_provider_time is None:
         return []  # without the provider's time, new and old transactions cannot be distinguished
@@ -143,7 +145,7 @@ def find_candidates(
     reading = reading or ListReading(
         operation.currency, back_to=attempt.search_from, before_request=before_request
     )
-    return exclude_claimed(reading.stable(is_candidate))
+    return exclude_claimed(reading.stable(is_candidate), but_by=operation if with_own else None)
 
 
 def is_in_search_window(record: TransactionRecord, attempt: Attempt) -> bool:
@@ -229,13 +231,15 @@ def _claimed_records(
     return [one for one in reading.recent() if one.transaction_id == attempt.provider_transaction_id]
 
 
-def exclude_claimed(records: list[TransactionRecord]) -> list[TransactionRecord]:
-    """Those that no attempt has claimed."""
-    claimed = set(
-        Attempt.objects.filter(
-            provider_transaction_id__in=[record.transaction_id for record in records]
-        ).values_list("provider_transaction_id", flat=True)
-    )
+def exclude_claimed(
+    records: list[TransactionRecord], *, but_by: Operation | None = None
+) -> list[TransactionRecord]:
+    """Those that no attempt has claimed, or none but attempts of this operation."""
+    ids = [record.transaction_id for record in records]
+    by_others = Attempt.objects.filter(provider_transaction_id__in=ids)
+    if but_by is not None:
+        by_others = by_others.exclude(operation=but_by)
+    claimed = set(by_others.values_list("provider_transaction_id", flat=True))
     return [record for record in records if record.transaction_id not in claimed]
 
 

@@ -26,7 +26,7 @@ from backoffice.operations.approval.requirements import required_levels
 from backoffice.operations.kinds.base import LocalKind, Payload
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
 from backoffice.operations.models.batches import Batch
-from backoffice.operations.models.monitoring import LostAttempt
+from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
 from backoffice.operations.refusals import Refusal
@@ -174,12 +174,22 @@ def check_may_release(
     seals.check_record(operation, list(operation.approvals.all()), None, trusts_digests=True)
     check_is_sendable(operation)
     _check_batch(operation)
+    _check_not_paid(operation)
     allow_list.check_payable(operation)
     if lacks_approvals(operation):
         raise errors.ApprovalsMissingError
     _check_in_time(operation)
     check_content(operation, digest)
     check_second_factor(second_factor_at, within=within)
+
+
+def _check_not_paid(operation: Operation) -> None:
+    """Raises OperationError while an open incident says that the operation was executed although it is recorded as not
+    executed. Whoever acknowledges it has compared the records.
+    """
+    says_so = Incident.objects.filter(operation=operation, kind__in=POSSIBLY_PAID)
+    if says_so.filter(acknowledged_at__isnull=True).exists():
+        raise errors.OperationError(Refusal.OPEN_INCIDENT)
 
 
 def _check_administrators() -> None:
@@ -202,6 +212,7 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     read_content(operation)
     _check_in_time(operation, now)
     _check_batch(operation)
+    _check_not_paid(operation)
     of_this_content = [one for one in approvals if one.digest == operation.digest]
     approvers = people_of(of_this_content)
     approve, prepare = approval_permission_for(operation.kind), permission_for(operation.kind)

@@ -317,6 +317,12 @@ class Refusal(TextChoices):
             "Nothing was sent. Compare them, then cancel the operation if it is already paid."
         ),
     )
+    OPEN_INCIDENT = (
+        "open_incident",
+        _(
+            "An open incident says that this may already be paid. Compare the records and acknowledge it first."
+        ),
+    )
     LOOK_ALIKE_REASON_MISSING = (
         "look_alike_reason_missing",
         _("Enter why that transaction is a different payment. Nothing was sent."),

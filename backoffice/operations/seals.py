@@ -228,8 +228,12 @@ def _log_faults(
 def _is_released_by(release: Release, operation: Operation, entries: Sequence[Entry]) -> bool:
     """Whether the newest entry about sending is this release; a release that was claimed is used up.
 
-    One that was renewed after a refused code is that of the person who released it last.
+    One that was renewed after a refused code is that of the person who released it last. An entry that somebody adds
+    later makes a used release no newer: it orders an attempt that was claimed.
     """
+    claimed = sum(1 for entry in entries if entry.action == Action.OPERATION_CLAIMED)
+    if (release.attempt_number or 1) <= claimed:
+        return False
     by_person = _recorded(entries, Action.OPERATION_RELEASED, "digest")[-1:]
     sending = [entry.action for entry in entries if entry.action in _SENDING]
     is_waiting = sending[-1:] in ([Action.OPERATION_RELEASED], [Action.OPERATION_RELEASE_RENEWED])

@@ -118,6 +118,10 @@ def release_balance(operation: Operation, _other: User) -> None:
     Release.objects.filter(operation=operation).update(balance=None)
 
 
+def release_attempt(operation: Operation, _other: User) -> None:
+    Release.objects.filter(operation=operation).update(attempt_number=2)
+
+
 ALTERED: dict[Alter, set[RecordFault]] = {
     content: {
         RecordFault.OPERATION_SEAL,
@@ -137,6 +141,7 @@ ALTERED: dict[Alter, set[RecordFault]] = {
     release_expiry: {RecordFault.RELEASE_SEAL},
     release_look_alikes: {RecordFault.RELEASE_SEAL},
     release_balance: {RecordFault.RELEASE_SEAL},
+    release_attempt: {RecordFault.RELEASE_SEAL},
 }
 
 
@@ -182,6 +187,14 @@ def claimed_already(operation: Operation, _other: User) -> None:
         audit.record(Action.OPERATION_CLAIMED, actor=None, target=operation)
 
 
+def used_up(operation: Operation, _other: User) -> None:
+    """The same, with an entry that somebody added, which says that it was released once more."""
+    with transaction.atomic():
+        audit.record(Action.OPERATION_CLAIMED, actor=None, target=operation)
+        releaser = operation.release.released_by
+        audit.record(Action.OPERATION_RELEASED, actor=releaser, target=operation, digest=operation.digest)
+
+
 def cancelled_before(operation: Operation, _other: User) -> None:
     """A cancelled operation that was set back to approved, with the release it had."""
     with transaction.atomic():
@@ -204,6 +217,7 @@ IN_THE_LOG: dict[Alter, RecordFault] = {
     released_with_another_digest: RecordFault.LOGGED_RELEASE,
     released_by_another: RecordFault.LOGGED_RELEASE,
     claimed_already: RecordFault.LOGGED_RELEASE,
+    used_up: RecordFault.LOGGED_RELEASE,
     cancelled_before: RecordFault.LOGGED_CLOSING,
 }
 EVERY = {**ALTERED, **{alter: {fault} for alter, fault in IN_THE_LOG.items()}}

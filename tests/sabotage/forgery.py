@@ -4,6 +4,7 @@ from tests.sabotage.workshop import Safeguard
 
 _SEALS = "tests/operations/test_seals.py::"
 _NOT_SENT = f"{_SEALS}test_altered_rows_are_not_sent"
+_REQUEST_START = "tests/operations/delivery/test_request_start.py::"
 _BULK_RELEASE = (
     "tests/operations/pages/bulk/test_release.py"
     "::test_an_order_written_with_the_database_alone_releases_nothing_and_raises_an_incident"
@@ -56,8 +57,43 @@ FORGERY = (
     Safeguard(
         "a release that was claimed is used up",
         "backoffice.operations.seals:_is_released_by",
-        {"return is_waiting and by_person": "return by_person"},
+        {"return is_waiting and by_person": "return by_person", "        return False\n": "        pass\n"},
         f"{_NOT_SENT}[claimed_already]",
+    ),
+    Safeguard(
+        "an entry that somebody adds makes a used release no newer",
+        "backoffice.operations.seals:_is_released_by",
+        {"        return False\n": "        pass\n"},
+        f"{_NOT_SENT}[used_up]",
+    ),
+    Safeguard(
+        "a release orders one attempt, whatever the audit log has",
+        "backoffice.operations.delivery.send:_open_attempt",
+        {
+            "        raise AlteredRecordError(Refusal.LOG_MISMATCH, [RecordFault.LOGGED_RELEASE])\n": "        pass\n"
+        },
+        f"{_REQUEST_START}test_a_used_release_orders_no_second_attempt",
+    ),
+    Safeguard(
+        "the seal of a release names its attempt",
+        "backoffice.operations.models.operations:Release.sealed_content",
+        {'            **({"attempt": self.attempt_number} if (self.attempt_number or 1) > 1 else {}),\n': ""},
+        f"{_NOT_SENT}[release_attempt]",
+    ),
+    Safeguard(
+        "what an attempt of the operation has claimed stops another one",
+        "backoffice.operations.matching:exclude_claimed",
+        {"    if but_by is not None:\n": "    if but_by is None:\n"},
+        f"{_REQUEST_START}test_what_an_attempt_of_the_operation_has_claimed_is_no_other_payment",
+    ),
+    Safeguard(
+        "what nobody stated with Countersign is no statement",
+        "backoffice.operations.delivery.release:_statements",
+        {
+            "        raise AlteredRecordError(Refusal.SEAL_INVALID, [RecordFault.HOLD_SEAL])\n": "        pass\n"
+        },
+        "tests/operations/delivery/test_look_alikes.py"
+        "::test_a_declaration_that_nobody_made_with_countersign_releases_nothing[reason]",
     ),
     Safeguard(
         "the seal of the operation is verified",

@@ -232,7 +232,11 @@ PROOF = (
     Safeguard(
         "what is another attempt's own is no candidate",
         "backoffice.operations.matching:find_candidates",
-        {"return exclude_claimed(reading.stable(is_candidate))": "return reading.stable(is_candidate)"},
+        {
+            "return exclude_claimed(reading.stable(is_candidate), but_by=operation if with_own else None)": (
+                "return reading.stable(is_candidate)"
+            )
+        },
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_an_identical_operation_with_a_nam"
             "ed_transaction_does_not_block_it"

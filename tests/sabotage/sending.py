@@ -432,6 +432,13 @@ SENDING = (
         "tests/reports/exports/test_runner.py::test_a_runner_that_lost_its_lease_changes_nothing",
     ),
     Safeguard(
+        "what an open incident calls executed is not sent",
+        "backoffice.operations.policy:_check_not_paid",
+        {"        raise errors.OperationError(Refusal.OPEN_INCIDENT)\n": "        pass\n"},
+        "tests/operations/pages/operation/test_reason_not_sent.py"
+        "::test_an_incident_that_calls_it_executed_stops_a_release_that_waits",
+    ),
+    Safeguard(
         "a similar transaction that no operation explains stops the release",
         "backoffice.operations.delivery.send:preflight_read",
         {"    look_alikes.check_none_new(release, kind, payload, watermark)\n": ""},

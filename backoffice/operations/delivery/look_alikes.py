@@ -5,7 +5,7 @@ or when the same was paid outside Countersign. The check runs before every claim
 has declared, with a reason, that the transaction found is another payment.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -18,11 +18,14 @@ from backoffice.ledger.mirror.state import synced_until
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.provider_list import Watermark, clock_lag
 from backoffice.operations.delivery.release import withdraw_release
-from backoffice.operations.errors import LookAlikeError
+from backoffice.operations.errors import LookAlikeError, PossiblyExecutedError
 from backoffice.operations.kinds.base import MoneyKind
-from backoffice.operations.matching import exclude_claimed
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.matching import exclude_claimed, find_candidates
 from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.states import Status
 from payments_gateway import TransactionRecord
 
 
@@ -43,7 +46,7 @@ def read_list_from(operation: Operation) -> datetime:
 def check_none_new(release: Release, kind: MoneyKind[Any], payload: Any, watermark: Watermark) -> None:
     """Raise FoundLookAlikesError if a transaction since the preparation matches the operation.
 
-    Transactions of attempts, declared ones, failed and incoming ones do not count. `watermark.recent` has the
+    Transactions of other operations, declared ones, failed and incoming ones do not count. `watermark.recent` has the
     provider's list since `read_list_from`. A record without a time counts, unless the mirror had it before.
     """
     operation = release.operation
@@ -59,9 +62,42 @@ def check_none_new(release: Release, kind: MoneyKind[Any], payload: Any, waterma
         and _storable_id(record) not in release.look_alikes
         and kind.is_match(payload, record)
     ]
-    new = exclude_claimed(_without_old_untimed(found, since))
+    new = exclude_claimed(_without_old_untimed(found, since), but_by=operation)
     if new:
         raise FoundLookAlikesError(new)
+
+
+def check_not_executed(
+    release: Release,
+    first: Attempt,
+    matches: Callable[[TransactionRecord], bool],
+    check_time: Callable[[], None],
+) -> None:
+    """Raise the reason if the list shows what an earlier attempt may have caused, and nobody declared another payment.
+
+    While the operation is approved, that attempt was proven not executed: an incident, and FoundLookAlikesError, so
+    that people compare the records. Otherwise another process has sent the operation meanwhile, and the transaction
+    may be that of its attempt: PossiblyExecutedError, as for what an attempt of this operation has claimed.
+    """
+    operation = release.operation
+    found = [
+        record
+        for record in find_candidates(operation, first, matches, before_request=check_time, with_own=True)
+        if _storable_id(record) not in release.look_alikes
+    ]
+    if not found:
+        return
+    ids = [record.transaction_id for record in found]
+    is_approved = Operation.objects.filter(pk=operation.pk, status=Status.APPROVED).exists()
+    if is_approved:
+        incidents.raise_incident(
+            operation,
+            kind=IncidentKind.EXECUTED_DESPITE_PROOF,
+            evidence={"transactions": ids, "attempt": first.number, "responses": first.responses},
+        )
+    if is_approved and not operation.attempts.filter(provider_transaction_id__in=ids).exists():
+        raise FoundLookAlikesError(found)
+    raise PossiblyExecutedError(", ".join(ids))
 
 
 def _mirrored(operation: Operation, since: datetime) -> Iterator[TransactionRecord]:

@@ -40,10 +40,11 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
+from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import Blocker, IncidentKind
-from backoffice.operations.refusals import OperationAction
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind, RecordFault
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import Outcome, Status
 
 SEND_TASK = "operations.send"
@@ -217,8 +218,7 @@ def add_release(
     _confirm_holder(
         operation, actor, second_factor_at, statement if isinstance(statement, ConfirmedHolder) else None
     )
-    declared = {one.transaction_id: one.reason for one in operation.look_alikes.all()}
-    holders = {one.name: one.reason for one in operation.holder_changes.all()}
+    declared, holders = _statements(operation)
     debit, now = kind.debit(payload), clock.now()
     release = Release(
         operation=operation,
@@ -228,6 +228,7 @@ def add_release(
         balance=debit.currency if debit else None,
         look_alikes=list(declared),
         holder_names=list(holders) or None,
+        attempt_number=operation.attempts.count() + 1,
     )
     if otp is not None and kind.asks_for_otp:
         _add_code(release, otp.get_secret_value().strip())
@@ -273,6 +274,11 @@ def renew_release(operation: Operation, attempt: Attempt) -> None:
         evidence = {"attempt": attempt.number, "responses": attempt.responses}
         incidents.raise_incident(operation, kind=IncidentKind.MANAGED_CODES_REFUSED, evidence=evidence)
         return
+    try:
+        declared, holders = _statements(operation)
+    except AlteredRecordError as exc:
+        incidents.raise_altered(operation, exc)
+        return
     now = clock.now()
     release = Release(
         operation=operation,
@@ -280,8 +286,9 @@ def renew_release(operation: Operation, attempt: Attempt) -> None:
         released_at=now,
         expires_at=_expiry(operation, now),
         balance=attempt.balance,
-        look_alikes=[one.transaction_id for one in operation.look_alikes.all() if one.declared_at],
-        holder_names=[one.name for one in operation.holder_changes.all() if one.confirmed_at] or None,
+        look_alikes=list(declared),
+        holder_names=list(holders) or None,
+        attempt_number=operation.attempts.count() + 1,
     )
     release.make_seal()
     release.save(force_insert=True)
@@ -293,6 +300,18 @@ def renew_release(operation: Operation, attempt: Attempt) -> None:
         released_by=str(attempt.released_by),
     )
     background.enqueue_on_commit(SEND_TASK, operation.pk)
+
+
+def _statements(operation: Operation) -> tuple[dict[str, str], dict[str, str]]:
+    """What people stated: the reasons by declared transaction, and by confirmed name of the holder.
+
+    Raises AlteredRecordError for a statement that nobody made with Countersign.
+    """
+    look_alikes = list(operation.look_alikes.filter(declared_at__isnull=False))
+    changes = list(operation.holder_changes.filter(confirmed_at__isnull=False))
+    if any(one.is_altered for one in (*look_alikes, *changes)):
+        raise AlteredRecordError(Refusal.SEAL_INVALID, [RecordFault.HOLD_SEAL])
+    return {one.transaction_id: one.reason for one in look_alikes}, {one.name: one.reason for one in changes}
 
 
 def _codes_refused_in_a_row(operation: Operation) -> int:
@@ -310,7 +329,7 @@ def _declare_look_alikes(
 
     Exactly those that the person saw are declared, with a second factor confirmed after they were found.
     """
-    found = operation.look_alikes.filter(declared_at__isnull=True)
+    found = list(operation.look_alikes.filter(declared_at__isnull=True))
     found_at = {one.transaction_id: one.found_at for one in found}
     if not found_at:
         return
@@ -320,7 +339,11 @@ def _declare_look_alikes(
         raise LookAlikeReasonMissingError
     if second_factor_at is None or second_factor_at < max(found_at.values()):
         raise SecondFactorStaleError
-    found.update(declared_by=actor, declared_at=clock.now(), reason=another_payment.reason.strip())
+    for one in found:
+        one.declared_by, one.declared_at, one.reason = actor, clock.now(), another_payment.reason.strip()
+        one.make_seal()
+    fields = ["declared_by", "declared_at", "reason", "seal"]
+    LookAlike.objects.bulk_update(found, fields, batch_size=500)
 
 
 def _confirm_holder(
@@ -333,8 +356,7 @@ def _confirm_holder(
 
     Exactly those names are confirmed that the person saw, with a second factor confirmed after they were found.
     """
-    found = operation.holder_changes.filter(confirmed_at__isnull=True)
-    changes = list(found)
+    changes = list(operation.holder_changes.filter(confirmed_at__isnull=True))
     if not changes:
         return
     if confirmed_holder is None or set(confirmed_holder.names) != {one.name for one in changes}:
@@ -343,7 +365,10 @@ def _confirm_holder(
         raise HolderReasonMissingError
     if second_factor_at is None or second_factor_at < max(one.found_at for one in changes):
         raise SecondFactorStaleError
-    found.update(confirmed_by=actor, confirmed_at=clock.now(), reason=confirmed_holder.reason.strip())
+    for one in changes:
+        one.confirmed_by, one.confirmed_at, one.reason = actor, clock.now(), confirmed_holder.reason.strip()
+        one.make_seal()
+        one.save(update_fields=["confirmed_by", "confirmed_at", "reason", "seal"])
 
 
 def _expire_if_late(operation: Operation) -> bool:

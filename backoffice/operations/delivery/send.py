@@ -38,24 +38,22 @@ from backoffice.operations.delivery.record import (
 )
 from backoffice.operations.delivery.release import record_blocker, withdraw_release
 from backoffice.operations.errors import (
+    AlteredRecordError,
     ContentChangedError,
     DatabaseRestoredError,
     ListTooLongError,
     OperationError,
-    PossiblyExecutedError,
 )
 from backoffice.operations.kinds.base import MoneyKind, SendReceipt
 from backoffice.operations.kinds.registry import KINDS, read_content
-from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import is_pause_altered, pause_if_altered
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import find_candidates
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import Blocker, IncidentKind, responses_sentence
+from backoffice.operations.models.reason_codes import Blocker, RecordFault, responses_sentence
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
-from payments_gateway import GatewayError, NotSentError, TransactionRecord, write_only_while
+from payments_gateway import GatewayError, NotSentError, write_only_while
 
 logger = logging.getLogger(__name__)
 PAUSED = gettext_noop("Payments were paused before sending began. Nothing was sent.")
@@ -431,7 +429,7 @@ def preflight_read(release: Release, run: SendingRun | None = None) -> Preflight
     first = operation.attempts.order_by("number").first()
     check_time = _time_limit(PREFLIGHT_SECONDS)
     if first is not None:
-        _check_not_executed(operation, first, partial(kind.is_match, payload), check_time)
+        look_alikes.check_not_executed(release, first, partial(kind.is_match, payload), check_time)
         run = SendingRun()  # its reading may have begun before that check
     newest_attempt, newest = run.reading(operation, release.balance)
     watermark = provider_list.read_watermark(
@@ -455,29 +453,6 @@ def _time_limit(seconds: float) -> Callable[[], None]:
             raise ListTooLongError
 
     return check
-
-
-def _check_not_executed(
-    operation: Operation,
-    first: Attempt,
-    matches: Callable[[TransactionRecord], bool],
-    check_time: Callable[[], None],
-) -> None:
-    """Raise PossiblyExecutedError if the list shows what an earlier attempt may have caused.
-
-    It is an incident only while the operation is approved: then the attempt was proven not executed. Otherwise
-    another process has sent the operation meanwhile, and the transaction may be that of its attempt.
-    """
-    found = find_candidates(operation, first, matches, before_request=check_time)
-    if found:
-        ids = [record.transaction_id for record in found]
-        if Operation.objects.filter(pk=operation.pk, status=Status.APPROVED).exists():
-            incidents.raise_incident(
-                operation,
-                kind=IncidentKind.EXECUTED_DESPITE_PROOF,
-                evidence={"transactions": ids, "attempt": first.number, "responses": first.responses},
-            )
-        raise PossiblyExecutedError(", ".join(ids))
 
 
 def _may_be_claimed(release: Release, preflight: PreflightRead, now: datetime) -> bool:
@@ -532,12 +507,15 @@ def _decrypt_otp(release: Release) -> SecretStr | None:
 
 
 def _open_attempt(operation: Operation, release: Release, preflight: PreflightRead, now: datetime) -> Attempt:
+    number = operation.attempts.count() + 1
+    if number != (release.attempt_number or number):
+        raise AlteredRecordError(Refusal.LOG_MISMATCH, [RecordFault.LOGGED_RELEASE])
     watermark = preflight.watermark
     not_ours = dict.fromkeys([*preflight.seen_ids, *release.look_alikes])
     longest = settings.SEND_WITHIN_SECONDS + settings.SEND_DEADLINE_SECONDS
     return Attempt.objects.create(
         operation=operation,
-        number=operation.attempts.count() + 1,
+        number=number,
         released_by=release.released_by,
         digest=operation.digest,
         balance=release.balance,

@@ -3,16 +3,40 @@
 That is a transaction at the provider that looks like the payment, or another name of the account's holder.
 """
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 
 from backoffice.accounts.models import User
+from backoffice.audit.canonical import canonical_time
 from backoffice.core.database.writes import appended
+from backoffice.core.encryption import SealedRow, SealState
 from backoffice.operations.models.operations import Operation
 from payments_gateway import TransactionRecord
 
 
-class LookAlike(models.Model):
+class Hold(SealedRow):
+    """What stops a payment until a person states, with a reason, that it may be sent.
+
+    The statement is sealed, since the next release depends on it.
+    """
+
+    class Meta:
+        abstract = True
+
+    @property
+    def stated_at(self) -> datetime | None:
+        """When a person stated it; None while nobody has."""
+        raise NotImplementedError
+
+    @property
+    def is_altered(self) -> bool:
+        """Whether it has a statement that nobody made with Countersign."""
+        return self.stated_at is not None and self.seal_state() != SealState.VALID
+
+
+class LookAlike(Hold):
     """A transaction at the provider that looks like an operation not sent yet and belongs to no attempt here.
 
     The operation may have been paid already: sent from a copy of this database, or outside Countersign. It is
@@ -27,7 +51,7 @@ class LookAlike(models.Model):
     declared_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=500, blank=True)  # why it is another payment
 
-    WRITES = appended("declared_by", "declared_at", "reason")
+    WRITES = appended("declared_by", "declared_at", "reason", "seal")
 
     class Meta:
         default_permissions = ()
@@ -44,12 +68,31 @@ class LookAlike(models.Model):
     def __str__(self) -> str:
         return f"{self.transaction_id} is similar to {self.operation_id}"
 
+    def sealed_content(self) -> dict[str, object]:
+        """That this person declared this transaction another payment than this operation, and why."""
+        return {
+            "statement": "another_payment",
+            "operation": str(self.operation_id),
+            "transaction": self.transaction_id,
+            "by": self.declared_by_id,
+            "at": canonical_time(self.declared_at) if self.declared_at else None,
+            "reason": self.reason,
+        }
+
+    @property
+    def owner(self) -> str:
+        return self.operation.reference
+
+    @property
+    def stated_at(self) -> datetime | None:
+        return self.declared_at
+
     def as_record(self) -> TransactionRecord:
         """The record as the client read it."""
         return TransactionRecord.model_validate(self.record)
 
 
-class HolderChange(models.Model):
+class HolderChange(Hold):
     """Another name of a bank account's holder than the one that was approved, as the bank gave it before sending.
 
     Empty if the bank no longer finds the account. The operation is not sent until a person has seen both names and
@@ -64,7 +107,7 @@ class HolderChange(models.Model):
     confirmed_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=500, blank=True)
 
-    WRITES = appended("confirmed_by", "confirmed_at", "reason")
+    WRITES = appended("confirmed_by", "confirmed_at", "reason", "seal")
 
     class Meta:
         default_permissions = ()
@@ -80,3 +123,22 @@ class HolderChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} instead of {self.approved_name}"
+
+    def sealed_content(self) -> dict[str, object]:
+        """That this person confirmed the account of this operation although the bank gives this name, and why."""
+        return {
+            "statement": "confirmed_holder",
+            "operation": str(self.operation_id),
+            "names": [self.approved_name, self.name],
+            "by": self.confirmed_by_id,
+            "at": canonical_time(self.confirmed_at) if self.confirmed_at else None,
+            "reason": self.reason,
+        }
+
+    @property
+    def owner(self) -> str:
+        return self.operation.reference
+
+    @property
+    def stated_at(self) -> datetime | None:
+        return self.confirmed_at

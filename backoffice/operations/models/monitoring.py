@@ -72,6 +72,17 @@ def current_pause() -> Pause | None:
     return Pause.objects.select_related("paused_by").filter(ended_at__isnull=True).first()
 
 
+POSSIBLY_PAID = frozenset(
+    {
+        IncidentKind.EXECUTED_DESPITE_PROOF,
+        IncidentKind.EXECUTED_AFTER_ALL,
+        IncidentKind.NOW_EXECUTED,
+        IncidentKind.LATE_RESPONSE,
+    }
+)
+"""What says that an operation was executed although it is recorded as not executed."""
+
+
 class Incident(models.Model):
     """Evidence that contradicts an operation's record, a transaction that belongs to no operation, or the finding
     because of which payments were paused.

@@ -332,10 +332,7 @@ class Approval(SealedRow):
 
 
 class Release(SealedRow):
-    """The order to send an operation, waiting for its turn; deleted in the commit that claims the operation.
-
-    Holds the provider's one-time code, encrypted and bound to this operation and digest, until `expires_at`.
-    """
+    """The order to send an operation, waiting for its turn, with the encrypted one-time code; deleted by the claim."""
 
     QUEUE_ORDER = ("released_at", "pk")  # the order in which the releases of one balance are sent
 
@@ -351,6 +348,8 @@ class Release(SealedRow):
     look_alikes = models.JSONField(default=list, editable=False)
     # Other names of the account's holder than the approved one that the releaser has confirmed; null if none.
     holder_names = models.JSONField(null=True, editable=False)
+    # Which attempt it orders, so that a used release orders no second one. Null, for the first, before release 0.2.
+    attempt_number = models.PositiveSmallIntegerField(null=True, editable=False)
     encrypted_otp = models.BinaryField(null=True)
     # Why sending it failed so far, and since when; null if nothing blocks it.
     blocker = models.CharField(max_length=32, choices=Blocker, null=True, editable=False)  # noqa: DJ001 - null for none
@@ -374,13 +373,14 @@ class Release(SealedRow):
         return f"Release of {self.operation_id}"
 
     def sealed_content(self) -> dict[str, object]:
-        """That this person ordered this content to be sent, from which balance, and until when."""
+        """That this person ordered this attempt to send this content, from which balance, and until when."""
         operation = self.operation
         return {
             **operation.decision("released", self.released_by_id, self.released_at, operation.digest),
             "expires_at": canonical_time(self.expires_at),
             "look_alikes": self.look_alikes,
             **({"holder_names": self.holder_names} if self.holder_names else {}),
+            **({"attempt": self.attempt_number} if (self.attempt_number or 1) > 1 else {}),
             "balance": self.balance,
         }
 

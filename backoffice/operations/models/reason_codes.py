@@ -71,6 +71,10 @@ class RecordFault(TextChoices):
     OPERATION_SEAL = "operation_seal", _("the operation has no valid seal")
     APPROVAL_SEAL = "approval_seal", _("an approval has no valid seal")
     RELEASE_SEAL = "release_seal", _("the release has no valid seal")
+    HOLD_SEAL = (
+        "hold_seal",
+        _("what was stated about a similar transaction or another account holder has no valid seal"),
+    )
     SEAL_KEY_UNKNOWN = "seal_key_unknown", _("the encryption key of a seal is not configured")
     LOGGED_PREPARATION = (
         "logged_preparation",

@@ -43,7 +43,7 @@ from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.bulk_releases import BulkRelease, ItemState
 from backoffice.operations.models.holds import HolderChange, LookAlike
-from backoffice.operations.models.monitoring import LostAttempt
+from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.pages.bulk import BulkRow, bulk_totals
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, otp_field
@@ -357,6 +357,7 @@ def _is_free(person: User, now: datetime) -> Combinable:
         LostAttempt.objects.all(),
         LookAlike.objects.filter(declared_at__isnull=True),
         HolderChange.objects.filter(confirmed_at__isnull=True),
+        Incident.objects.filter(kind__in=POSSIBLY_PAID, acknowledged_at__isnull=True),
     )
     not_held = (~Exists(rows.filter(operation=OuterRef("pk"))) for rows in held_by)
     is_free = Q(~Q(preparer=person), *not_held, status=Status.APPROVED, expires_at__gt=now)
@@ -374,7 +375,7 @@ def _is_content_right(operation: Operation) -> bool:
 def _skip_reasons(person: User, pks: Collection[UUID], now: datetime) -> dict[UUID, str]:
     """Why each of these operations cannot be sent from here; those that can are left out."""
     found = Operation.objects.filter(pk__in=pks).select_related("release")
-    found = found.prefetch_related("look_alikes", "holder_changes", "lost_attempts")
+    found = found.prefetch_related("look_alikes", "holder_changes", "lost_attempts", "incidents")
     reasons = {one.pk: _skip_reason(person, one, now) for one in found.iterator(chunk_size=_AT_ONCE)}
     return {pk: reason for pk, reason in reasons.items() if reason}
 
@@ -413,6 +414,9 @@ def _check_content(operation: Operation) -> None:
 
 def _check_nothing_to_compare(operation: Operation) -> None:
     """Raise the reason why a person has to compare something on the operation's own page first."""
+    incidents = [one for one in operation.incidents.all() if one.acknowledged_at is None]
+    if any(one.kind in POSSIBLY_PAID for one in incidents):
+        raise OperationError(Refusal.OPEN_INCIDENT)
     look_alikes = [one.transaction_id for one in operation.look_alikes.all() if one.declared_at is None]
     if look_alikes:
         raise LookAlikeError(look_alikes)

@@ -290,7 +290,7 @@ class TestSimilarTransactionListed:
         assert (status_of(refused), len(provider.posts)) == (Status.APPROVED, 1)
         assert not Release.objects.exists()
         refusal = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).get()
-        assert refusal.detail["refusal"] == {"code": "possibly_executed", "transactions": "T-7"}
+        assert refusal.detail["refusal"] == {"code": "look_alike", "transactions": "T-7"}
         assert Entry.objects.filter(action=Action.INCIDENT_RAISED, target_id=str(refused.pk)).exists()
 
 

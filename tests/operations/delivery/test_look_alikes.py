@@ -20,7 +20,9 @@ from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.models.holds import LookAlike
+from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
@@ -251,6 +253,22 @@ def test_a_declared_transaction_is_never_matched_to_the_operation(
     shows(provider, record("T-OWN"), *before)
     confirmation.confirm_operation(released.pk)
     assert Attempt.objects.get().provider_transaction_id == "T-OWN"
+
+
+@pytest.mark.parametrize("member", ["declared_by_id", "reason", "transaction_id"])
+def test_a_declaration_that_nobody_made_with_countersign_releases_nothing(
+    provider: StubProvider, released: Operation, approver: User, second_approver: User, member: str
+) -> None:
+    _stopped(provider, released)
+    factories.release(released, approver, statement=AnotherPayment(("T-ELSEWHERE",), "Another invoice"))
+    values = {"declared_by_id": second_approver.pk, "reason": "Another", "transaction_id": "T-OTHER"}
+    with lifted(connection):
+        Release.objects.all().delete()
+        LookAlike.objects.update(**{member: values[member]})
+    with pytest.raises(errors.AlteredRecordError):
+        factories.release(released, approver)
+    incident = Incident.objects.get()
+    assert incident.evidence == {"faults": [RecordFault.HOLD_SEAL]}
 
 
 def test_a_further_similar_transaction_stops_it_again(

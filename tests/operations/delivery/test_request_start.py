@@ -10,6 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
@@ -18,14 +19,18 @@ from backoffice.ledger.mirror.merge import merge_records
 from backoffice.operations import jobs
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.record import record_result, record_timeout, sender_grace
+from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.delivery.send import SendClaim, make_request
 from backoffice.operations.errors import PossiblyExecutedError
+from backoffice.operations.lifecycle.incidents import acknowledge_incident
+from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode
 from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
 from tests import factories
+from tests.append_only.triggers import lifted
 from tests.operations.delivery.test_late_senders import PassingAt, begun, claimed
 from tests.operations.provider_list import record, shows
 from tests.operations.steps import reloaded, show, status_of, text_of
@@ -245,6 +250,53 @@ def test_a_returned_operation_is_not_sent_again_if_the_list_shows_it(
     send.send_operation(released.pk)
     assert (provider.posts, status_of(released)) == ([], Status.APPROVED)
     assert Incident.objects.get().kind == IncidentKind.EXECUTED_DESPITE_PROOF
+    assert not Release.objects.exists()
+
+
+def test_a_person_may_declare_that_what_the_list_shows_is_another_payment(
+    provider: StubProvider, released: Operation, approver: User
+) -> None:
+    given_up(claimed(released))
+    shows(provider, record("T-7"))
+    factories.release(reloaded(released), approver)
+    send.send_operation(released.pk)
+    assert LookAlike.objects.get().transaction_id == "T-7"
+    acknowledge_incident(Incident.objects.get().pk, actor=approver, note="Paid for another invoice")
+    factories.release(
+        reloaded(released), approver, statement=AnotherPayment(("T-7",), "Paid for another invoice")
+    )
+    send.send_operation(released.pk)
+    assert (len(provider.posts), status_of(released)) == (1, Status.PROCESSING)
+
+
+def test_what_an_attempt_of_the_operation_has_claimed_is_no_other_payment(
+    provider: StubProvider, released: Operation, approver: User
+) -> None:
+    """Rows alone could say that it was not sent, although its transaction is on record."""
+    given_up(claimed(released))
+    Attempt.objects.update(provider_transaction_id="T-7")
+    shows(provider, record("T-7"))
+    factories.release(reloaded(released), approver)
+    send.send_operation(released.pk)
+    assert (provider.posts, status_of(released)) == ([], Status.APPROVED)
+    assert not LookAlike.objects.exists()
+    assert not Release.objects.exists()
+
+
+def test_a_used_release_orders_no_second_attempt(provider: StubProvider, released: Operation) -> None:
+    """Somebody with the database alone has kept it, and writes it again with the entries that belong to it."""
+    kept = Release.objects.select_related("released_by").get()
+    given_up(claimed(released))
+    kept.save(force_insert=True)
+    with transaction.atomic():
+        audit.record(
+            Action.OPERATION_RELEASED, actor=kept.released_by, target=released, digest=released.digest
+        )
+    with lifted(connection):
+        Entry.objects.filter(action=Action.OPERATION_CLAIMED).delete()
+    send.send_operation(released.pk)
+    assert (provider.posts, status_of(released)) == ([], Status.APPROVED)
+    assert Incident.objects.get().kind == IncidentKind.ALTERED_RECORD
     assert not Release.objects.exists()
 
 

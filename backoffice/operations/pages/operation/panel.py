@@ -24,14 +24,16 @@ from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode
+from backoffice.operations.models.reason_codes import ResponseCode
 from backoffice.operations.pages.operation.status import (
     asks_for_otp,
     creates_operations,
     has_approval_lost_validity,
+    has_open_incident,
     is_applied_locally,
     is_released,
     last_attempt,
+    may_be_paid_already,
     may_have_been_sent,
 )
 from backoffice.operations.pages.operation.waiting import Waiting, holder_text, waiting_text, waiting_title
@@ -179,10 +181,6 @@ _TEXTS: dict[Status, tuple[Promise, Promise]] = {
 # A release that is the last in the log and has no row any more expired, even if that is not recorded yet.
 _RELEASE_EXPIRED = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_EXPIRED}
 _PAID_ALREADY = _("According to the provider, this operation may already be paid. Compare the records first.")
-_EXECUTED_AFTER_ALL = {
-    *(IncidentKind.EXECUTED_DESPITE_PROOF, IncidentKind.EXECUTED_AFTER_ALL),
-    *(IncidentKind.NOW_EXECUTED, IncidentKind.LATE_RESPONSE),
-}
 _OTHER_PERSON_SENDS = _("It must be sent by someone with permission to send, other than the preparer.")
 _PREPARE_AGAIN = _("The preparer must cancel it and prepare it again.")
 _LOST = (
@@ -205,7 +203,7 @@ def panel_for(
 ) -> DecisionPanel:
     """What this user sees beside the facts. Uses only what `selectors.operation_page` has fetched."""
     title, text = _title_and_text(person, operation, turn, waiting)
-    if waiting and operation.status == Status.APPROVED and not _may_be_paid_already(operation):
+    if waiting and operation.status == Status.APPROVED and not may_be_paid_already(operation):
         is_lost = has_approval_lost_validity(operation)
         title = gettext("Approval no longer valid") if is_lost else waiting_title(waiting)
         text = f"{_invalid_text(operation)} {waiting_text(waiting)}" if is_lost else waiting_text(waiting)
@@ -319,7 +317,8 @@ _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
         (Refusal.APPROVER_RESTRICTED, Refusal.APPROVER_RIGHTS_NEW, Refusal.LIST_TOO_LONG), ""
     ),  # it can still be sent
     **dict.fromkeys((Refusal.APPROVALS_MISSING, Refusal.POLICY_REFUSED, Refusal.POLICY_ALTERED), ""),
-    **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE), ""),  # it may be paid already
+    # it may be paid already
+    **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE, Refusal.OPEN_INCIDENT), ""),
 }
 """What to do after these refusals. After any other that `_REFUSED_AT_CLAIM` lacks too, it must be prepared again."""
 
@@ -330,14 +329,14 @@ def _refused_at_claim(operation: Operation, refusal: dict[str, str]) -> str:
         return str(_REFUSED_AT_CLAIM[code])
     if code in _ADVICE_AFTER_REFUSAL:
         return f"{sentence(refusal)} {_ADVICE_AFTER_REFUSAL[code]}".rstrip()
-    if _may_be_paid_already(operation):
+    if may_be_paid_already(operation):
         return f"{gettext('Not sent.')} {_PAID_ALREADY}"
     return f"{gettext('Not sent.')} {sentence(refusal)} {_PREPARE_AGAIN}"
 
 
 def _advice_if_sendable(operation: Operation, turn: QueuePosition | None, advice: str) -> str:
     """The advice, unless the panel says that it cannot be sent now or may be paid already."""
-    is_wrong = cached_pause() or (turn and turn.blocked_by) or _may_be_paid_already(operation)
+    is_wrong = cached_pause() or (turn and turn.blocked_by) or may_be_paid_already(operation)
     return "" if is_wrong else f" {advice}"
 
 
@@ -387,7 +386,7 @@ def next_step(operation: Operation, attempt: Attempt) -> str:
         return _next_check_text(attempt)
     if attempt.outcome in PROVEN_NOT_EXECUTED:
         return _send_again_text(operation, attempt)
-    if attempt.outcome in {Outcome.REJECTED, Outcome.FAILED} and _may_be_paid_already(operation):
+    if attempt.outcome in {Outcome.REJECTED, Outcome.FAILED} and may_be_paid_already(operation):
         return str(_PAID_ALREADY)
     return {
         Outcome.REJECTED: gettext("Nothing was executed. Correct the cause, then prepare it again."),
@@ -400,7 +399,7 @@ def _send_again_text(operation: Operation, attempt: Attempt) -> str:
     is_sendable = operation.status == Status.APPROVED and not may_have_been_sent(operation)
     if not is_sendable or is_released(operation) or not is_last:
         return gettext("Nothing was executed.")
-    if _may_be_paid_already(operation):
+    if may_be_paid_already(operation):
         return str(_PAID_ALREADY)
     if _is_outdated(attempt):
         return gettext("Nothing was executed. Cancel this operation and prepare it again.")
@@ -437,10 +436,10 @@ def _may_release(person: User, operation: Operation, turn: QueuePosition | None)
 
 
 def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> bool:
-    """Whether no release is offered: payments are paused, it may have been sent before a restore, or its code would
-    expire before its turn.
+    """Whether no release is offered: payments are paused, it may have been sent before a restore, an open incident says
+    that it was executed, or its code would expire before its turn.
     """
-    if cached_pause() is not None or may_have_been_sent(operation):
+    if cached_pause() is not None or may_have_been_sent(operation) or has_open_incident(operation):
         return True
     return turn is not None and turn.blocked_by is not None and asks_for_otp(operation)
 
@@ -458,21 +457,12 @@ def _title_and_text(
     return str(title), str(text)
 
 
-def _may_be_paid_already(operation: Operation) -> bool:
-    """Whether the provider shows a similar transaction that is not declared another payment, or an incident says that
-    the operation was executed although it is recorded as not executed.
-    """
-    return any(one.declared_at is None for one in operation.look_alikes.all()) or any(
-        one.kind in _EXECUTED_AFTER_ALL for one in operation.incidents.all()
-    )
-
-
 def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
     """The title and sentence of an operation that was sent or is closed."""
     status, attempt = Status(operation.status), last_attempt(operation)
     if status in NOT_EXECUTED and may_have_been_sent(operation):
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_LOST_UNAPPROVED}"
-    if status in NOT_EXECUTED and _may_be_paid_already(operation):
+    if status in NOT_EXECUTED and may_be_paid_already(operation):
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_PAID_ALREADY}"
     if status != Status.SUCCEEDED:
         return _TEXTS[status]
@@ -519,8 +509,9 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
 
 
 def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
-    if _may_be_paid_already(operation):
-        return gettext("Not sent: possibly paid already"), ""
+    if may_be_paid_already(operation):
+        reason = Refusal.OPEN_INCIDENT.label if has_open_incident(operation) else ""
+        return gettext("Not sent: possibly paid already"), str(reason)
     if held := holder_text(operation):
         return gettext("Not sent: account not confirmed"), held
     if policy.may_release(person, operation):
@@ -534,7 +525,7 @@ def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
 
 
 def _invalid_text(operation: Operation) -> str:
-    if _may_be_paid_already(operation):
+    if may_be_paid_already(operation):
         return str(_PAID_ALREADY)
     if has_preparer_lost_permission(operation):
         return str(Refusal.PREPARER_NOT_ENTITLED.label)
@@ -565,7 +556,7 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
     why = gettext("{person} paused payments: {reason}. Nothing is sent until payments are resumed.").format(
         person=pause.by, reason=pause.why.rstrip(".")
     )
-    if _may_be_paid_already(operation):
+    if may_be_paid_already(operation):
         return f"{why} {_PAID_ALREADY}"
     if is_released(operation):
         released = gettext("The release is valid until {time}; after that, choose “Send” again.")

@@ -14,6 +14,7 @@ from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.pause import cached_pause
+from backoffice.operations.models.monitoring import POSSIBLY_PAID
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import LostAttemptState
 from backoffice.operations.policy import has_preparer_lost_permission
@@ -213,3 +214,18 @@ def total_debit(operation: Operation) -> Decimal | None:
     if operation.amount is None or attempt is None or attempt.balance is None or attempt.fee is None:
         return None
     return SUM_CONTEXT.add(operation.amount, attempt.fee)
+
+
+def may_be_paid_already(operation: Operation) -> bool:
+    """Whether the provider shows a similar transaction that is not declared another payment, or an incident says that
+    the operation was executed although it is recorded as not executed.
+    """
+    return any(one.declared_at is None for one in operation.look_alikes.all()) or any(
+        one.kind in POSSIBLY_PAID for one in operation.incidents.all()
+    )
+
+
+def has_open_incident(operation: Operation) -> bool:
+    """Whether an incident about an executed operation is to be acknowledged before it can be sent."""
+    found = operation.incidents.all()
+    return any(one.kind in POSSIBLY_PAID and one.acknowledged_at is None for one in found)

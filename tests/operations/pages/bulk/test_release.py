@@ -25,10 +25,12 @@ from backoffice.operations.delivery import expected_wait
 from backoffice.operations.delivery.expected_wait import expected_seconds, seconds_per_payment
 from backoffice.operations.errors import SecondFactorStaleError
 from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import pause_payments
 from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.pages import bulk_release as bulk_release_pages
 from backoffice.operations.pages.bulk_release import SendSelection
@@ -154,11 +156,14 @@ def test_operations_that_cannot_be_sent_are_skipped_with_the_reason(
     pending = factories.prepared_to_another_account(preparer)
     released = factories.approved(preparer, approver)
     factories.release(released, approver)
-    page = as_approver.get(address(own, pending, released))
+    executed = factories.approve(factories.prepared(preparer, amount=Decimal(7)), approver)
+    incidents.raise_incident(executed, kind=IncidentKind.EXECUTED_AFTER_ALL, evidence={"transaction": "T-7"})
+    page = as_approver.get(address(own, pending, released, executed))
     reasons = {row.operation.reference: row.skip_reason for row in page.context["skipped"]}
     assert "You prepared this operation" in reasons[own.reference]
     assert "status is now “Pending”" in reasons[pending.reference]
     assert "already been released" in reasons[released.reference]
+    assert "may already be paid" in reasons[executed.reference]
     assert page.context["selection"].operations == []
 
 

@@ -29,6 +29,7 @@ from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.steps import do, put, show, text_of
 from tests.sandbox_process import SandboxProcess
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db
 
@@ -176,6 +177,33 @@ def test_an_attempt_whose_payment_may_exist_is_not_to_be_sent_again(
     assert "According to the provider, this operation may already be paid." in html
     assert "Not sent: possibly paid already" in html
     assert "Choose “Send” again" not in html
+
+
+def test_what_an_open_incident_calls_executed_is_released_only_once_it_is_acknowledged(
+    as_approver: Client, approver: User, approved: Operation
+) -> None:
+    incident = incidents.raise_incident(
+        approved, kind=IncidentKind.EXECUTED_AFTER_ALL, evidence={"transaction": "T-7"}
+    )
+    html = text_of(show(as_approver, approved))
+    assert "acknowledge it first" in html
+    assert "Send</button>" not in html
+    with pytest.raises(OperationError) as refused:
+        factories.release(approved, approver)
+    assert refused.value.refusal["code"] == Refusal.OPEN_INCIDENT
+    incidents.acknowledge_incident(incident.pk, actor=approver, note="Paid for another invoice")
+    assert "Send</button>" in text_of(show(as_approver, approved))
+    factories.release(approved, approver)
+    assert Release.objects.count() == 1
+
+
+def test_an_incident_that_calls_it_executed_stops_a_release_that_waits(
+    provider: StubProvider, released: Operation
+) -> None:
+    incidents.raise_incident(released, kind=IncidentKind.LATE_RESPONSE, evidence={"transaction": "T-7"})
+    send.send_operation(released.pk)
+    assert provider.posts == []
+    assert not Release.objects.exists()
 
 
 def test_what_may_be_paid_already_is_not_announced_for_sending_while_paused(
