@@ -32,7 +32,9 @@ TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
-USE_I18N = False
+LANGUAGE_CODE = "en"  # of the API; the console is in the language of the browser
+LANGUAGES = [("en", "English"), ("fr", "Français")]
+LOCALE_PATHS = [Path(__file__).resolve().parents[2] / "locale"]
 
 DATABASES = {
     "default": {

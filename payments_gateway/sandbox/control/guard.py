@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from django.http import HttpRequest
 from django.http.request import split_domain_port
 from django.http.response import HttpResponseBase
+from django.utils import translation
 
 from payments_gateway.sandbox.api.http import error_response
 from payments_gateway.sandbox.errors import RefusedError
@@ -33,7 +34,9 @@ _HEADERS = {
 
 
 class GuardMiddleware:
-    """Rejects with 403 requests to /_sandbox/ that another website may have sent; all others pass."""
+    """Rejects with 403 requests to /_sandbox/ that another website may have sent; all others pass, and are answered
+    in the language of the browser.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -42,7 +45,8 @@ class GuardMiddleware:
         if not request.path_info.startswith(_PREFIX):
             return self.get_response(request)
         foreign = _cross_site_problem(request)
-        response = error_response(RefusedError(403, foreign)) if foreign else self.get_response(request)
+        with translation.override(translation.get_language_from_request(request)):
+            response = error_response(RefusedError(403, foreign)) if foreign else self.get_response(request)
         for name, value in _HEADERS.items():
             response[name] = value
         return response

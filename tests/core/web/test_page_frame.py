@@ -175,6 +175,9 @@ def test_new_operations_are_offered_in_one_menu_to_who_may_prepare_them(
         ("/webhooks/3/", "/settings/webhooks/3/"),
         ("/keys/rotation/", "/settings/api-keys/rotation/"),
         ("/audit/?about=x", "/settings/audit/?about=x"),
+        ("/operations/filters/?tab=done", "/operations/views/?tab=done"),
+        ("/transactions/filters/7/rename/", "/transactions/views/7/rename/"),
+        ("/payments/?state=open", "/operations/off-ramp-payments/?state=open"),
     ],
 )
 def test_the_old_address_of_a_page_leads_to_the_new_one(

@@ -39,6 +39,18 @@ def test_the_console_shows_that_it_is_a_simulation_with_codes_and_balances(provi
     assert "&lt;b&gt;Ada&lt;/b&gt;, Access Bank 0123456789" in page
 
 
+def test_the_console_is_in_the_language_of_the_browser_and_the_api_in_english(
+    provider: SandboxClient,
+) -> None:
+    french = {"Accept-Language": "fr"}
+    page = requests.get(f"{provider.process.control}/", headers=french, timeout=30).text
+    assert '<html lang="fr">' in page
+    assert "Simulation : aucun mouvement de fonds réel" in page.replace("\u202f", " ").replace("\xa0", " ")
+    assert str(provider.process.balance("NGN")) in page, "numbers are written in one way"
+    refused = requests.get(f"{provider.process.url}/v2/balance", headers=french, timeout=30)
+    assert refused.json()["message"] == requests.get(refused.url, timeout=30).json()["message"]
+
+
 def test_the_console_tells_the_two_types_of_one_time_codes_apart(provider: SandboxClient) -> None:
     page = console(provider)
     app, _, issued = page.partition("Issued by the provider: type <code>otp</code>")
