@@ -3,10 +3,25 @@
 from tests.sabotage.workshop import Safeguard
 
 _TESTS = "tests/operations/delivery/test_restored_database.py::"
+_FAULTS = "tests/faults/test_restored_databases.py::"
 _JOURNALS = "tests/operations/delivery/test_journals.py::"
 _CHECK = "backoffice.operations.delivery.restore_check"
 
+_COMPARED_BEFORE_SENDING = {"        restore_check.check_before_send(operation_id)\n": ""}
+
 RESTORED = (
+    Safeguard(
+        "a restore between release and claim is found before the provider is read",
+        "backoffice.operations.delivery.send:_read_and_claim",
+        _COMPARED_BEFORE_SENDING,
+        f"{_FAULTS}test_a_restore_between_release_and_claim_sends_nothing_again",
+    ),
+    Safeguard(
+        "a restore between approval and release is found before the provider is read",
+        "backoffice.operations.delivery.send:_read_and_claim",
+        _COMPARED_BEFORE_SENDING,
+        f"{_FAULTS}test_a_restore_between_approval_and_release_lets_nobody_release_again",
+    ),
     Safeguard(
         "the database is compared once more before the first byte",
         "backoffice.operations.delivery.send:RequestStart._commit",

@@ -118,6 +118,8 @@ class SabotagedCopy:
         environment = {
             **inherited,
             "TMPDIR": str(self._folder / "var" / "tmp"),
+            "FAULTS": "whole",  # or the tests of the campaign are left out
+            "FAULT_ROUNDS": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # loading unneeded plugins takes half of the time
         }
         options = ["-q", "-p", "pytest_django.plugin", "-p", "no:cacheprovider", f"--junit-xml={report}"]
