@@ -484,7 +484,8 @@ def test_releases_of_many_wait_as_long_as_sending_all_may_take(
     factories.record_rights()
     assert inspect(full=True).violations == {}
     monkeypatch.setattr(expected_wait, "_USUAL_SECONDS", 1e5)
-    assert expected_wait.release_lifetime(operations) == expected_wait.LONGEST_RELEASE
+    lifetime_of_one = expected_wait.release_lifetime({("NGN", "conversion"): 1})
+    assert lifetime_of_one == expected_wait.LONGEST_RELEASE
 
 
 def test_a_release_that_may_wait_long_ends_with_its_operation(
