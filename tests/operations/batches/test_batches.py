@@ -149,6 +149,22 @@ def test_what_the_approver_checks_first(preparer: User) -> None:
     assert flags[5] == [RowFlag.NEW_RECIPIENT, RowFlag.REPEATED]
 
 
+@pytest.mark.parametrize(("days", "is_flagged"), [(3, True), (29, True), (31, False)])
+def test_a_row_that_repeats_a_payment_of_the_last_30_days_is_checked_first(
+    preparer: User, approver: User, days: int, is_flagged: bool
+) -> None:
+    payouts.applied(preparer, approver, payouts.transfers(1))
+    at = timezone.now() - timedelta(days=days)
+    with lifted(connection):
+        Operation.objects.filter(batch_row__isnull=False).update(
+            status=Status.SUCCEEDED, prepared_at=at, closed_at=at
+        )
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    flags = dict(batch.rows.values_list("number", "flags"))
+    assert (RowFlag.REPEATED in flags[2]) is is_flagged
+    assert RowFlag.REPEATED not in flags[3]
+
+
 def test_each_reason_has_its_turn_among_the_rows_to_check(preparer: User, approver: User) -> None:
     """A payroll of people who were all paid lately, with one new recipient and one who is paid twice."""
     paid = payouts.transfers(20)
