@@ -34,6 +34,7 @@ from tests.append_only.triggers import lifted
 from tests.operations import steps
 from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
+from tests.recipients import registered
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,6 +121,33 @@ def test_a_row_that_repeats_an_open_operation_is_an_error(preparer: User, approv
     assert payouts.checked(preparer, payouts.transfers(1)).error_count == 1
     creation.create_operations(payouts.approve(batch, approver).pk)
     assert payouts.checked(preparer, payouts.transfers(2)).error_count == 1
+
+
+def test_a_row_with_an_error_is_compared_all_the_same(
+    preparer: User, approver: User, settings: Settings
+) -> None:
+    """So that all errors of a file are reported at once."""
+    payouts.prepared(preparer, payouts.transfers(1))
+    settings.ALLOW_LIST = {"transfer"}
+    registered.agreed(registered.user("person.1"), preparer, approver)
+    long = "x" * 29
+    rows = [
+        f"NGN,1000.00,person.1,{long},",
+        f"NGN,50.00,person.1,{long},",
+        "NGN,50.00,person.1,week 46,",
+        f"NGN,much,person.1,{long},",
+        f"NGN,70.00,nobody,{long},",
+    ]
+    file = payouts.checked(preparer, rows)
+    errors_of = {row.number: [name for name, _ in row.errors] for row in file.rows.all()}
+    assert errors_of == {
+        2: ["memo", "duplicate_reason"],
+        3: ["memo"],
+        4: ["duplicate_reason"],
+        5: ["amount", "memo"],
+        6: ["memo", "receiver_username"],
+    }
+    assert file.error_count == 5
 
 
 def test_one_operation_does_not_repeat_a_row_of_an_open_batch_unnoticed(preparer: User) -> None:
