@@ -9,7 +9,7 @@ import xlsxwriter
 from django.utils.translation import gettext
 
 from backoffice.ledger.accounts import banks
-from backoffice.operations.batches.reading import MAX_CELL
+from backoffice.operations.models.batches import MAX_CELL
 
 BANK_CODE = "bank_code"
 EXAMPLES = {

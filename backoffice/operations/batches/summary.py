@@ -104,7 +104,8 @@ class RowWithoutOperation:
 
     @property
     def amount(self) -> Decimal:
-        return self.batch_row.amount
+        amount: Decimal = self.batch_row.amount
+        return amount
 
     @property
     def recipient(self) -> str:
@@ -116,7 +117,8 @@ class RowWithoutOperation:
 
     @property
     def payload(self) -> dict[str, Any]:
-        return self.batch_row.payload
+        payload: dict[str, Any] = self.batch_row.payload
+        return payload
 
     @property
     def digest(self) -> str:

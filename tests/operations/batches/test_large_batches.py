@@ -180,8 +180,7 @@ def test_a_request_with_a_code_ends_although_all_operations_are_refused(
     order = started(payouts.applied(preparer, approver, payouts.transfers(6)), approver)
     for operation in Operation.objects.filter(batch_row__isnull=False):
         factories.expire(operation)
-    with_code = {"actor": approver, "second_factor_at": timezone.now(), "otp": SecretStr("111111")}
-    assert not bulk_release.release_with_code(order, **with_code)
-    assert order.items.filter(refusal__isnull=False).count() == 3
-    assert not bulk_release.release_with_code(order, **with_code)
-    assert order.items.filter(refusal__isnull=False).count() == 6
+    now, code = timezone.now(), SecretStr("111111")
+    for refused in (3, 6):
+        assert not bulk_release.release_with_code(order, actor=approver, second_factor_at=now, otp=code)
+        assert order.items.filter(refusal__isnull=False).count() == refused
