@@ -104,8 +104,8 @@ messages: $(READY)  ## collect the texts of the screens into locale/ and compile
 pictures: $(READY)  ## take the pictures of README and docs from the demo; needs Chromium
 	$(BIN)/python -m tools.pictures
 
-bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on this machine
-	@$(BIN)/python -m tools.bench
+bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on this machine; ARGS="--only P9" chooses
+	@$(BIN)/python -m tools.bench $(ARGS)
 
 parts: $(READY)  ## list what production installs in var/parts.json (CycloneDX), from requirements.lock
 	@mkdir -p var

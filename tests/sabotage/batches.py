@@ -1,8 +1,10 @@
-"""Safeguards of batches: what people approve as a whole is exactly what is sent row by row, once."""
+"""Safeguards of payday: what people approve as a whole is exactly what is sent row by row, once, under one order."""
 
 from tests.sabotage.workshop import Safeguard
 
 _TESTS = "tests/operations/batches/test_batches.py"
+_FILES = "tests/operations/batches/test_files.py"
+_BULK = "tests/operations/pages/bulk/test_release.py"
 
 BATCHES = (
     Safeguard(
@@ -79,5 +81,89 @@ BATCHES = (
         "backoffice.operations.batches.submission:_store_rows",
         {"        if any(earlier.problem(payment_of(row)) for row in chunk):\n": "        if not chunk:\n"},
         f"{_TESTS}::test_a_file_is_checked_again_if_a_row_was_prepared_meanwhile",
+    ),
+    Safeguard(
+        "whoever approves a batch types its total where nobody enters a code",
+        "backoffice.operations.kinds.batch:BatchKind.confirmation",
+        {"        if KINDS[payload.row_kind].asks_for_otp:\n": "        if payload.row_kind:\n"},
+        f"{_TESTS}::test_the_approver_types_the_total_where_no_person_enters_a_one_time_code",
+    ),
+    Safeguard(
+        "the total of a batch is typed as it is",
+        "backoffice.operations.policy:check_confirmation",
+        {" and not confirmation.is_typed_as(typed)": " and not confirmation"},
+        f"{_TESTS}::test_the_approver_types_the_total_where_no_person_enters_a_one_time_code",
+    ),
+    Safeguard(
+        "a cancelled batch closes its rows that are not sent",
+        "backoffice.operations.batches.control:cancel_due",
+        {"sum(run_each_isolated(cancel_row, due, failed=ignore))": "len(due)"},
+        f"{_TESTS}::test_a_cancelled_batch_sends_no_further_row",
+    ),
+    Safeguard(
+        "rows of a file do not repeat each other unnoticed",
+        "backoffice.operations.batches.earlier_payments:repeated_in_file",
+        {"            if not reason or reason in reasons:\n": "            if reason is None:\n"},
+        f"{_TESTS}::test_a_row_that_repeats_another_needs_its_own_reason",
+    ),
+    Safeguard(
+        "a row that repeats a payment of the last 30 days is checked first",
+        "backoffice.operations.batches.earlier_payments:EarlierPayments.flags",
+        {" or (row.recipient_key, row.currency, row.amount) in self.repeated": ""},
+        f"{_TESTS}::test_a_row_that_repeats_a_payment_of_the_last_30_days_is_checked_first",
+    ),
+    Safeguard(
+        "a file has a limited number of rows",
+        "backoffice.operations.batches.reading:read_rows",
+        {"        if count > MAX_ROWS + 1:\n": "        if not count:\n"},
+        f"{_FILES}::test_what_is_no_table_or_too_large_is_refused",
+    ),
+    Safeguard(
+        "a workbook unpacks to a limited size",
+        "backoffice.operations.batches.reading:_check_parts",
+        {" or sum(part.file_size for part in parts) > MAX_UNPACKED": ""},
+        f"{_FILES}::test_a_workbook_that_unpacks_to_too_much_is_not_unpacked",
+    ),
+    Safeguard(
+        "a workbook declares no entities",
+        "backoffice.operations.batches.reading:_check_parts",
+        {'b"<!DOCTYPE" in opened.read(1_000)': "not part"},
+        f"{_FILES}::test_a_workbook_with_entities_is_refused",
+    ),
+    Safeguard(
+        "an old order releases nothing",
+        "backoffice.operations.policy:check_second_factor",
+        {" and clock.now() - second_factor_at <= within": ""},
+        f"{_BULK}::test_an_old_order_releases_nothing",
+    ),
+    Safeguard(
+        "the next code is asked for once the last one was used",
+        "backoffice.operations.pages.bulk_release:_next_form",
+        {" or _is_code_in_use(bulk_release)": ""},
+        f"{_BULK}::test_a_one_time_code_releases_one_operation_and_the_page_asks_for_the_next",
+    ),
+    Safeguard(
+        "no code is made too late for its request",
+        "backoffice.operations.delivery.otp:_next_step",
+        {" or now + timedelta(seconds=settings.SEND_WITHIN_SECONDS) > last_moment": ""},
+        (
+            "tests/operations/delivery/test_managed_codes.py::test_no_code_is_made_that_would_be_refused_when_"
+            "the_request_begins"
+        ),
+    ),
+    Safeguard(
+        "a file that was corrected keeps its account numbers",
+        "backoffice.operations.batches.columns:file_with_errors",
+        {'if suffix == "xlsx" else': 'if suffix == "" else'},
+        f"{_FILES}::test_a_file_of_errors_has_the_format_that_was_uploaded_and_can_be_corrected",
+    ),
+    Safeguard(
+        "the export of a batch has every row of its file",
+        "backoffice.reports.definitions.operations:operation_rows",
+        {"merge(of_rows, _rows_without_operation(user, chosen), key": "merge(of_rows, key"},
+        (
+            "tests/reports/definitions/test_contents.py::test_a_row_that_duplicates_an_operation_is_among_the_"
+            "outcomes_of_its_batch"
+        ),
     ),
 )

@@ -84,6 +84,12 @@ SENDING = (
         "tests/operations/delivery/test_recheck_at_claim.py::test_an_expired_release_is_invalid",
     ),
     Safeguard(
+        "no request begins with a code that has ended",
+        "backoffice.operations.delivery.send:_begin_by",
+        {"latest if release.encrypted_otp is None else min(latest, release.expires_at)": "latest"},
+        "tests/operations/delivery/test_otp.py::test_a_request_does_not_begin_with_a_code_that_has_ended",
+    ),
+    Safeguard(
         "a read that is seconds old is no watermark",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)\n": ""},

@@ -5,6 +5,7 @@ A check is continued where it stopped: by the next message, or by the sweeper. O
 
 import time
 from datetime import timedelta
+from operator import attrgetter
 from uuid import UUID
 
 from django.db import transaction
@@ -141,7 +142,9 @@ def _read_holder(number: str, bank: str) -> bool:
 
 def _finish(file: PayoutFile, lease: Lease) -> None:
     """Compare the rows with each other, and end the check."""
-    rows = [row for row in file.rows.defer("cells") if row.payload]
+    known = file.rows.exclude(recipient_key="")
+    valid, wrong = known.filter(payload__isnull=False), known.filter(payload__isnull=True)
+    rows = sorted([*valid.defer("cells"), *wrong], key=attrgetter("number"))
     changed = rules_of(file.kind).check_whole(rows)
     for row in changed:
         row.has_errors = bool(row.errors)

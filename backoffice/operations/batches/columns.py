@@ -9,6 +9,7 @@ import xlsxwriter
 from django.utils.translation import gettext
 
 from backoffice.ledger.accounts import banks
+from backoffice.operations.models.batches import MAX_CELL
 
 BANK_CODE = "bank_code"
 EXAMPLES = {
@@ -86,11 +87,27 @@ def csv_template(columns: FileColumns) -> bytes:
     return _csv([list(columns.labels)])
 
 
-def csv_with_errors(names: Iterable[str], rows: Iterable[tuple[Mapping[str, str], str]]) -> bytes:
-    """Rows as in a file with these columns, each with what is wrong with it in one more column."""
-    names = tuple(names)
-    with_errors = ((*(cells.get(name, "") for name in names), errors) for cells, errors in rows)
-    return _csv([(*names, "errors"), *with_errors])
+def format_of(file_name: str) -> str:
+    """Which of `csv` and `xlsx` an uploaded file of this name is."""
+    return "xlsx" if file_name.lower().endswith(".xlsx") else "csv"
+
+
+def file_with_errors(
+    columns: FileColumns, rows: Iterable[tuple[Mapping[str, str], str]], suffix: str
+) -> bytes:
+    """Rows as in a file with these columns, each with what is wrong with it in one more column, in this format.
+
+    It can be uploaded again: a workbook has text cells, so that account numbers keep their leading zeros.
+    """
+    names = tuple(columns.labels)
+    with_errors = ((*(cells.get(name, "") for name in names), _shortened(errors)) for cells, errors in rows)
+    written = [(*names, "errors"), *with_errors]
+    return _workbook({columns.sheet: written}) if suffix == "xlsx" else _csv(written)
+
+
+def _shortened(text: str) -> str:
+    """The text, or its beginning if a file with it could not be read again."""
+    return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
 
 
 def xlsx_template(columns: FileColumns) -> bytes:

@@ -1,7 +1,5 @@
 """Pause, resume or cancel what is not sent of a batch, and prepare its failed rows again."""
 
-import csv
-import io
 from uuid import UUID
 
 from django.db import transaction
@@ -13,11 +11,12 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.operations import policy
-from backoffice.operations.batches.columns import csv_with_errors
+from backoffice.operations.batches.checking import rules_of
+from backoffice.operations.batches.columns import file_with_errors, format_of
 from backoffice.operations.batches.files import check_columns, upload_file
 from backoffice.operations.errors import BatchClosedError, MaybeExecutedError
 from backoffice.operations.kinds.base import Payload
-from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.models.batches import Batch, BatchRow, PayoutFile
 from backoffice.operations.models.operations import Operation, Release
@@ -124,15 +123,22 @@ def failed_rows(batch_id: UUID) -> QuerySet[BatchRow]:
     return failed.select_related("operation").order_by("number")
 
 
-def failed_file(batch_id: UUID) -> bytes:
-    """The failed rows as a file to correct and upload again, with the reason of each. Raises BatchClosedError if no row
-    has failed.
+def failed_file(batch: Operation) -> bytes:
+    """The failed rows as a file to correct and upload again, with the reason of each. Its format is `format_of_file`.
+
+    Raises BatchClosedError if no row has failed.
     """
-    rows = list(failed_rows(batch_id))
+    rows = list(failed_rows(batch.pk))
     if not rows:
         raise BatchClosedError
     reasons = (row.operation.reason if row.operation else "" for row in rows)
-    return csv_with_errors(KINDS[rows[0].kind].file_fields, zip(map(_cells, rows), reasons, strict=True))
+    with_reasons = zip(map(_cells, rows), reasons, strict=True)
+    return file_with_errors(rules_of(rows[0].kind).columns, with_reasons, format_of_file(batch))
+
+
+def format_of_file(batch: Operation) -> str:
+    """The format of the file from which the batch was prepared."""
+    return format_of(read_content(batch)[1].file_name)
 
 
 def _cells(row: BatchRow) -> dict[str, str]:
@@ -148,19 +154,14 @@ def retry_failed(batch_id: UUID, *, actor: User, language: str) -> PayoutFile:
 
     Raises PermissionMissingError, and BatchClosedError if no row has failed.
     """
-    batch, rows = Operation.objects.get(pk=batch_id), list(failed_rows(batch_id))
-    if not rows:
-        raise BatchClosedError
-    kind = KINDS[rows[0].kind]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, kind.file_fields)
-    writer.writeheader()
-    writer.writerows(map(_cells, rows))
+    batch = Operation.objects.get(pk=batch_id)
+    content = failed_file(batch)
+    kind = KINDS[read_content(batch)[1].row_kind]
     file = upload_file(
         actor=actor,
         kind=kind.name,
-        name=f"{batch.reference}-retry.csv",
-        content=text.getvalue().encode(),
+        name=f"{batch.reference}-retry.{format_of_file(batch)}",
+        content=content,
         language=language,
         retry_of=batch,
     )

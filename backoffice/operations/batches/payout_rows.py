@@ -65,25 +65,35 @@ class PayoutRows(RowRules):
             [name if name in kind.file_fields else "", error_text(form, name)] for name in form.errors
         ]
         if row.errors:
+            fields = form.cleaned_data
+            self._set_payment(
+                row, kind.recipient_key_of(fields), fields.get("currency", ""), fields.get("amount")
+            )
             return
         payload = form.payload()
         debit, recipient = kind.debit(payload), kind.recipient(payload)
         if debit is None:
             raise ValueError(f"{kind.name} debits nothing")
-        row.payload, row.recipient_key = payload.stored(), recipient.key
-        row.currency, row.amount = debit.currency, debit.amount
-        problem = problem_of_row(kind.name, (recipient.key, debit.currency))
-        row.errors = [[kind.recipient_field, problem]] if problem else []
+        row.payload = payload.stored()
+        self._set_payment(row, recipient.key, debit.currency, debit.amount)
         match = NAME_FLAGS.get(getattr(form, "match", None) or NameComparison.EXACT)
         if match:
             row.flags.append(match)
         elif kind.cautions(payload):
             row.flags.append(RowFlag.CAUTION)
 
+    def _set_payment(self, row: PayoutFileRow, key: str, currency: str, amount: Decimal | None) -> None:
+        """What the row pays to whom, and whether that is refused. Nothing of a row that does not say all of it."""
+        if not key or not currency or amount is None:
+            return
+        row.recipient_key, row.currency, row.amount = key, currency, amount
+        problem = problem_of_row(self.kind.name, (key, currency))
+        row.errors += [[self.kind.recipient_field, problem]] if problem else []
+
     def check_together(self, rows: Sequence[PayoutFileRow]) -> None:
-        earlier = earlier_payments({row.recipient_key for row in rows if row.payload})
+        earlier = earlier_payments({row.recipient_key for row in rows if row.recipient_key})
         for row in rows:
-            if row.payload:
+            if row.recipient_key:
                 payment = payment_of(row)
                 problem = earlier.problem(payment)
                 row.errors += [["duplicate_reason", problem]] if problem else []
@@ -93,7 +103,8 @@ class PayoutRows(RowRules):
         """Rows that repeat each other, the largest of each currency, and payees like a recipient of the register."""
         by_number = {row.number: row for row in rows}
         problems = repeated_in_file({number: payment_of(row) for number, row in by_number.items()})
-        largest = {row.currency: row for row in sorted(rows, key=lambda row: row.amount or 0)}
+        by_amount = sorted((row for row in rows if row.payload), key=lambda row: row.amount or 0)
+        largest = {row.currency: row for row in by_amount}
         for number, problem in problems.items():
             by_number[number].errors = [*by_number[number].errors, ["duplicate_reason", problem]]
         for row in largest.values():
@@ -119,6 +130,6 @@ class PayoutRows(RowRules):
 
 
 def payment_of(row: PayoutFileRow) -> RowPayment:
-    """What a row without errors of its own pays."""
-    reason = str((row.payload or {}).get("duplicate_reason", ""))
+    """What a row pays of which that is known, whatever else is wrong with it."""
+    reason = str((row.payload or row.cells).get("duplicate_reason", ""))
     return RowPayment(row.recipient_key, row.currency, row.amount or Decimal(0), reason)

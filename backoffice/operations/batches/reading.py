@@ -12,12 +12,11 @@ from xml.etree.ElementTree import ParseError
 from openpyxl.reader.excel import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
-from backoffice.operations.models.batches import MAX_ROWS, FileProblem
+from backoffice.operations.models.batches import MAX_CELL, MAX_ROWS, FileProblem
 from backoffice.operations.models.reason_codes import coded
 
 MAX_MEGABYTES = 4
 MAX_COLUMNS = 60
-MAX_CELL = 500
 # Of all parts of a workbook together, unpacked: a file of 5,000 rows has less than a third.
 MAX_UNPACKED = 24_000_000
 MAX_PARTS = 200

@@ -42,7 +42,7 @@ class RowRules(ABC):
     def check_whole(self, rows: Sequence[PayoutFileRow]) -> Collection[PayoutFileRow]:
         """Add what all rows of the file say about each other, once all are checked; returns the changed rows.
 
-        `rows` are those with a payload, without their cells.
+        `rows` are those that say whom they concern; those with a payload are without their cells.
         """
 
 

@@ -5,23 +5,26 @@ Its own status then says only that its rows are operations.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db.models import Case, Count, Exists, F, OuterRef, Q, Value, When
-from django.utils import timezone
+from django.conf import settings
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.utils import timezone, translation
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 
 from backoffice.accounts.models import User
 from backoffice.operations import permissions, policy
 from backoffice.operations.batches.totals import BatchProgress
 from backoffice.operations.kinds.batch import BatchKind
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import ATTENTION, BatchRow
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.states import IN_FLIGHT, NEEDS_ATTENTION, Status
 
 if TYPE_CHECKING:
@@ -55,6 +58,83 @@ def rows_to_check(operation: Operation) -> RowsToCheck | None:
         return None
     shown = flagged.filter(pk__in=list(islice(in_turn, SHOWN_FIRST)))
     return RowsToCheck(list(shown), len(in_turn))
+
+
+NOT_CREATED = "not_created"
+
+
+@dataclass(frozen=True)
+class RowWithoutOperation:
+    """A row of a batch that became no operation, with what a report has of an operation."""
+
+    batch_row: BatchRow
+    reference: str = ""
+    status: str = NOT_CREATED
+    decided_at: datetime | None = None
+    closed_at: datetime | None = None
+    attempts: QuerySet[Attempt] = field(default_factory=Attempt.objects.none)
+    approvals: QuerySet[Approval] = field(default_factory=Approval.objects.none)
+
+    @property
+    def reason(self) -> str:
+        """Why it became none, or that it is still to become one."""
+        row = self.batch_row
+        if row.duplicate_of:
+            text = gettext("{reference} has the same content and was waiting. No operation was created.")
+            return text.format(reference=row.duplicate_of.reference)
+        if row.batch.closed_at is None:
+            return gettext("No operation has been created yet.")
+        text = gettext("No operation was created. Status of the batch: {status}.")
+        return text.format(status=row.batch.get_status_display())
+
+    @property
+    def sentence(self) -> str:
+        """In the language in which the sentences of operations are stored."""
+        kind = KINDS[self.kind]
+        with translation.override(settings.LANGUAGE_CODE):
+            return kind.sentence(kind.read(self.payload))
+
+    @property
+    def kind(self) -> str:
+        return self.batch_row.kind
+
+    @property
+    def currency(self) -> str:
+        return self.batch_row.currency
+
+    @property
+    def amount(self) -> Decimal:
+        amount: Decimal = self.batch_row.amount
+        return amount
+
+    @property
+    def recipient(self) -> str:
+        return self.batch_row.recipient
+
+    @property
+    def recipient_detail(self) -> str:
+        return self.batch_row.recipient_detail
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        payload: dict[str, Any] = self.batch_row.payload
+        return payload
+
+    @property
+    def digest(self) -> str:
+        return self.batch_row.digest
+
+    @property
+    def preparer(self) -> User:
+        return self.batch_row.batch.preparer
+
+    @property
+    def prepared_at(self) -> datetime:
+        return self.batch_row.batch.prepared_at
+
+    @property
+    def approvals_needed(self) -> int:
+        return self.batch_row.batch.approvals_needed
 
 
 @dataclass(frozen=True)

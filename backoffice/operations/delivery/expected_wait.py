@@ -1,7 +1,7 @@
 """How long released operations will probably wait, from the pace of the last ones."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
@@ -29,19 +29,23 @@ def expected_seconds(operations: Iterable[Operation]) -> int:
     """
     operations = list(operations)
     queued = queued_releases(clock.now())
-    return _seconds_behind(queued.exclude(pk__in=[one.pk for one in operations]), operations)
+    return _seconds_behind(queued.exclude(pk__in=[one.pk for one in operations]), _counted(operations))
 
 
 def expected_seconds_once_released(operations: Iterable[Operation]) -> int:
     """The same for operations that are not released yet, so that the queue is not searched for thousands of them."""
-    return _seconds_behind(queued_releases(clock.now()), operations)
+    return _seconds_behind(queued_releases(clock.now()), _counted(operations))
 
 
-def _seconds_behind(others: QuerySet[Release], operations: Iterable[Operation]) -> int:
+def _counted(operations: Iterable[Operation]) -> Counter[tuple[str, str]]:
+    return Counter((one.currency, one.kind) for one in operations)
+
+
+def _seconds_behind(others: QuerySet[Release], operations: Mapping[tuple[str, str], int]) -> int:
     pace = seconds_per_payment()
     counts = others.order_by().values_list("balance", "operation__kind").annotate(number=Count("pk"))
     waiting = Counter({(balance, kind): number for balance, kind, number in counts})
-    waiting.update((one.currency, one.kind) for one in operations)
+    waiting.update(operations)
     balances, codes = Counter[str](), 0
     for (balance, kind), number in waiting.items():
         balances[balance or ""] += number
@@ -52,12 +56,13 @@ def _seconds_behind(others: QuerySet[Release], operations: Iterable[Operation]) 
     return round(max(longest, codes / per_code * _SECONDS_PER_CODE))
 
 
-def release_lifetime(operations: Iterable[Operation]) -> timedelta:
-    """How long releases of these may wait if they have no code: twice what is expected, at least as long as one alone,
-    at most LONGEST_RELEASE.
+def release_lifetime(to_release: Mapping[tuple[str, str], int]) -> timedelta:
+    """How long releases of so many operations, by currency and kind, may wait if they have no code: twice what is
+    expected, at least as long as one alone, at most LONGEST_RELEASE. None of the operations is released yet.
     """
     usual = timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
-    return min(max(usual, timedelta(seconds=2 * expected_seconds(operations))), LONGEST_RELEASE)
+    expected = timedelta(seconds=2 * _seconds_behind(queued_releases(clock.now()), to_release))
+    return min(max(usual, expected), LONGEST_RELEASE)
 
 
 def seconds_per_payment() -> "defaultdict[str, float]":

@@ -250,7 +250,7 @@ def _expiry(operation: Operation, now: datetime, terms: OrderTerms | None = None
     """When a release without a code expires: after the usual time, or later behind a long queue, but then not later
     than its operation.
     """
-    lifetime = terms.lifetime if terms else release_lifetime([operation])
+    lifetime = terms.lifetime if terms else release_lifetime({(operation.currency, operation.kind): 1})
     usual = timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
     return now + min(lifetime, max(usual, operation.expires_at - now))
 

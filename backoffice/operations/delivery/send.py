@@ -308,7 +308,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
         released_by=str(release.released_by),
         **({"name_not_checked": preflight.name_not_checked} if preflight.name_not_checked else {}),
     )
-    begin_by = attempt.started_at + timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+    begin_by = _begin_by(release, attempt.started_at)
     # After the audit entry, as in every approval: two transactions that need both locks take them in one order.
     step = one_time_codes.reserve_step(read_content(operation)[0])
     return SendClaim(attempt, operation, begin_by, otp, step)
@@ -522,7 +522,7 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         amount=operation.amount if release.balance else None,
         is_under_way=True,
         started_at=now,
-        begin_by=now + timedelta(seconds=settings.SEND_WITHIN_SECONDS),
+        begin_by=_begin_by(release, now),
         deadline_at=now + timedelta(seconds=longest),
         watermark_transaction_id=watermark.transaction_id,
         watermark_balance=watermark.balance,
@@ -530,6 +530,12 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         watermark_seen_ids=list(not_ours),
         name_not_checked=preflight.name_not_checked or None,
     )
+
+
+def _begin_by(release: Release, now: datetime) -> datetime:
+    """Until when the request may begin: not after the end of the one-time code that the release carries."""
+    latest = now + timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+    return latest if release.encrypted_otp is None else min(latest, release.expires_at)
 
 
 def _record_with_retries(attempt: Attempt, result: SendResult) -> None:

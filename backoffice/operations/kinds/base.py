@@ -4,6 +4,7 @@ Everything else about operations is the same for every kind. The usual match fie
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -359,6 +360,10 @@ class OperationKind(ABC, Generic[P]):
     @abstractmethod
     def recipient(self, payload: P) -> Recipient:
         """The recipient."""
+
+    def recipient_key_of(self, fields: Mapping[str, Any]) -> str:
+        """The key of the recipient by the valid fields of a form with errors in others; empty if they do not say it."""
+        return ""
 
     @abstractmethod
     def facts(self, payload: P) -> Facts:

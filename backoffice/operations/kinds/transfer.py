@@ -1,5 +1,6 @@
 """Transfer: fiat from the merchant's balance to another user of the provider (POST /balance/transfer)."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -105,6 +106,10 @@ class TransferKind(MoneyKind[TransferPayload]):
     def recipient(self, payload: TransferPayload) -> Recipient:
         name = payload.receiver_username
         return Recipient(name, gettext("User of the provider"), key=user_key(name))
+
+    def recipient_key_of(self, fields: Mapping[str, Any]) -> str:
+        name = fields.get("receiver_username")
+        return user_key(name) if name else ""
 
     def facts(self, payload: TransferPayload) -> Facts:
         facts = self.decision_facts(payload)

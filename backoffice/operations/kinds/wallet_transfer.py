@@ -4,7 +4,7 @@ Also detects addresses that can be mistaken for one paid before (address poisoni
 different in a few characters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -203,6 +203,10 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         """The address, whatever the network: on all networks like Ethereum it belongs to the same holder."""
         detail = gettext("Address on {network}").format(network=payload.network)
         return Recipient(shortened(payload.address), detail, key=address_key(payload.address))
+
+    def recipient_key_of(self, fields: Mapping[str, Any]) -> str:
+        address = fields.get("address")
+        return address_key(address) if address else ""
 
     def facts(self, payload: WalletTransferPayload) -> Facts:
         given = ((gettext("Wallet type"), payload.wallet_type), (gettext("Memo"), payload.memo))

@@ -1,5 +1,6 @@
 """Withdrawal: fiat from the merchant's balance to a bank account (POST /balance/withdraw)."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +29,7 @@ from backoffice.operations.kinds.form_fields import (
     currency_field,
 )
 from backoffice.operations.models.reason_codes import MatchField
+from backoffice.recipients.keys import bank_account_key
 from payments_gateway import PaymentsGateway, TransactionRecord, Withdrawal
 
 CURRENCIES = ("NGN", "USD")
@@ -103,6 +105,10 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
 
     def recipient(self, payload: WithdrawalPayload) -> Recipient:
         return payload.recipient
+
+    def recipient_key_of(self, fields: Mapping[str, Any]) -> str:
+        bank, number = fields.get("bank_code"), fields.get("account_number")
+        return bank_account_key(bank, number) if bank and number else ""
 
     def facts(self, payload: WithdrawalPayload) -> Facts:
         facts = self.decision_facts(payload)

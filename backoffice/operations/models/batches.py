@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
 MAX_ROWS = 5_000
+MAX_CELL = 500  # characters of a cell of a file
 RECIPIENT = "recipient"
 """The kind of a file whose rows are recipients."""
 

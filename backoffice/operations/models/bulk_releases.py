@@ -8,7 +8,7 @@ import uuid
 from collections import Counter
 
 from django.db import models
-from django.db.models import Case, Exists, F, OuterRef, Q, Value, When
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, Value, When
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -125,6 +125,11 @@ class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
     def in_no_paused_batch(self) -> "BulkReleaseItemQuerySet":
         """All others: also those of no batch."""
         return self.filter(operation__batch_row__batch__batch__paused_at__isnull=True)
+
+    def counts_to_release(self) -> dict[tuple[str, str], int]:
+        """How many operations there are of each currency and kind."""
+        grouped = self.order_by().values_list("operation__currency", "operation__kind")
+        return {(currency, kind): number for currency, kind, number in grouped.annotate(number=Count("pk"))}
 
     def counts(self) -> dict[ItemState, int]:
         """How many are in each state, in the order of `ItemState`, without those of which there are none."""

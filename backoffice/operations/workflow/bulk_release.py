@@ -45,7 +45,6 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.permissions import RELEASE
 from backoffice.operations.refusals import Refusal
-from backoffice.operations.states import Status
 
 logger = logging.getLogger(__name__)
 RELEASE_MANY_TASK = "operations.release_many"
@@ -53,6 +52,9 @@ MAX_OPERATIONS = MAX_ROWS  # all operations of a batch
 # How long after the second factor an order is carried out: thousands of releases take minutes.
 ORDER_VALID = timedelta(minutes=30)
 _AT_ONCE = 25  # releases, then the worker may send in between
+# Each turn checks and counts the whole order, so a large one has more releases in each, not more turns.
+_MOST_TURNS = 40
+_TRIED_WITH_CODE = 4 * OPERATIONS_PER_CODE  # operations in one request, if most of them are refused
 LEASE_DURATION = timedelta(seconds=30)  # longer than these take; another process continues after it
 
 # They concern the whole bulk release, and pass: nothing is recorded against one operation.
@@ -128,9 +130,10 @@ def release_with_code(
     """
     most = 1 if provider_profile().otp_single_use else OPERATIONS_PER_CODE
     released = 0
-    for item in waiting_for_code(bulk_release).select_related("operation"):
-        if released < most:
-            released += _release_one(item, actor, second_factor_at, otp=otp)
+    for item in waiting_for_code(bulk_release)[:_TRIED_WITH_CODE]:
+        released += _release_one(item, actor, second_factor_at, otp=otp)
+        if released == most:
+            break
     return released > 0
 
 
@@ -153,22 +156,22 @@ def release_pending(pk: UUID) -> None:
 
 
 def _release_next(pk: UUID) -> bool:
-    """Release the next `_AT_ONCE` operations; returns whether others wait."""
+    """Release the next operations; returns whether others wait."""
     bulk_release = BulkRelease.objects.select_related("released_by").filter(pk=pk, is_pending=True).first()
     if bulk_release is None:
         return False
-    waiting = list(waiting_without_code(bulk_release).select_related("operation")[: _AT_ONCE + 1])
+    at_once = max(_AT_ONCE, bulk_release.items.count() // _MOST_TURNS)
+    waiting = list(waiting_without_code(bulk_release)[: at_once + 1])
     try:
         _check_authentic(bulk_release)
-        ordered = Operation.objects.filter(pk__in=bulk_release.items.values("operation"))
-        lifetime = release_lifetime(ordered.filter(status=Status.APPROVED).only("currency", "kind"))
+        lifetime = release_lifetime(bulk_release.items.waiting().counts_to_release())
         terms = OrderTerms(lifetime, ORDER_VALID)
-        for item in waiting[:_AT_ONCE]:
+        for item in waiting[:at_once]:
             _release_one(item, bulk_release.released_by, bulk_release.second_factor_at, terms=terms)
     except (AlteredRecordError, *_STOPPING) as exc:
         logger.warning("The %s ended early: %s", bulk_release, exc)
         waiting = []
-    is_more = len(waiting) > _AT_ONCE
+    is_more = len(waiting) > at_once
     if not is_more:
         BulkRelease.objects.filter(pk=pk, confirmed_at=bulk_release.confirmed_at).update(is_pending=False)
     return is_more

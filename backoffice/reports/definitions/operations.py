@@ -1,8 +1,10 @@
 """Reports of operations, approvals, attempts, payments, reconciliation (also by day) and incidents."""
 
 from collections.abc import Callable, Iterator
+from heapq import merge
 from itertools import islice
 from operator import attrgetter
+from typing import Any, TypeAlias
 
 from django import forms
 from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
@@ -12,14 +14,16 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import PeriodForm
+from backoffice.operations.batches.summary import RowWithoutOperation
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import debits_a_balance
 from backoffice.operations.lifecycle.incidents import all_incidents
+from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationTotal
-from backoffice.operations.pages.operation_list import OperationFilterForm
+from backoffice.operations.pages.operation_list import OperationFilter, OperationFilterForm
 from backoffice.operations.pages.payments import CreatedPayment, created_payments, payment_operations
 from backoffice.operations.pages.reconciliation.findings import ReconciliationFilterForm
 from backoffice.operations.permissions import VIEW
@@ -41,24 +45,44 @@ from backoffice.reports.report import (
     period_lookups,
 )
 
+OperationRow: TypeAlias = Operation | RowWithoutOperation
 
-def operation_rows(user: User, form: OperationFilterForm) -> Iterator[Operation]:
-    """The operations that the person may see, with approvals and attempts prefetched: the newest first, those of one
-    batch in the order of its rows.
+
+def operation_rows(user: User, form: OperationFilterForm) -> Iterator[OperationRow]:
+    """The operations that the person may see, with approvals and attempts prefetched: the newest first.
+
+    Those of one batch are in the order of its rows. Without another filter every row of its file is among them.
     """
     chosen = form.chosen(user)
     operations = chosen.apply(operations_with_history(user)).select_related("batch_row__batch")
-    if chosen.batch:
-        return in_batches(operations.annotate(row_number=F("batch_row__number")), order=("row_number",))
-    return in_batches(operations, order=NEWEST_FIRST)
+    if not chosen.batch:
+        return in_batches(operations, order=NEWEST_FIRST)
+    of_rows = in_batches(operations.annotate(row_number=F("batch_row__number")), order=("row_number",))
+    return merge(of_rows, _rows_without_operation(user, chosen), key=attrgetter("batch_row.number"))
 
 
-def operations_count_query(user: User, form: OperationFilterForm) -> QuerySet[Operation]:
-    """The same operations as one query, to count them."""
-    return form.chosen(user).apply(visible_operations(user))
+def _rows_without_operation(user: User, chosen: OperationFilter) -> Iterator[RowWithoutOperation]:
+    rows = _all_rows(user, chosen).filter(operation__isnull=True)
+    related = rows.select_related("batch__preparer", "duplicate_of")
+    return map(RowWithoutOperation, in_batches(related, order=("number",)))
 
 
-def _direction(operation: Operation) -> str:
+def _all_rows(user: User, chosen: OperationFilter) -> QuerySet[BatchRow]:
+    """All rows of the chosen batch; none if only some of its operations are chosen."""
+    if chosen != OperationFilter(batch=chosen.batch):
+        return BatchRow.objects.none()
+    return BatchRow.objects.filter(batch__in=visible_operations(user).filter(reference=chosen.batch))
+
+
+def operations_count_query(user: User, form: OperationFilterForm) -> QuerySet[Any]:
+    """As many rows as one query, to count them."""
+    chosen = form.chosen(user)
+    if chosen == OperationFilter(batch=chosen.batch) and chosen.batch:
+        return _all_rows(user, chosen)
+    return chosen.apply(visible_operations(user))
+
+
+def _direction(operation: OperationRow) -> str:
     """An operation that debits one of our balances is `out`.
 
     A payout funded by a customer's deposit is neither.
@@ -66,32 +90,32 @@ def _direction(operation: Operation) -> str:
     return "out" if debits_a_balance(operation.kind) else ""
 
 
-def _payment_reference(operation: Operation) -> str:
+def _payment_reference(operation: OperationRow) -> str:
     """Our reference of an off-ramp payment at the provider; empty for other kinds."""
     return operation.payload["reference"] if operation.kind == PaymentKind.name else ""
 
 
-def _of_row(member: str) -> Callable[[Operation], object]:
+def _of_row(member: str) -> Callable[[OperationRow], object]:
     """Of the row of a batch that became the operation; None for an operation that was none."""
     get = attrgetter(member)
     return lambda operation: get(operation.batch_row) if hasattr(operation, "batch_row") else None
 
 
-def _approvers(operation: Operation) -> str:
+def _approvers(operation: OperationRow) -> str:
     return "; ".join(approval.approved_by for approval in operation.approvals.all())
 
 
-def _approval_times(operation: Operation) -> str:
+def _approval_times(operation: OperationRow) -> str:
     return "; ".join(
         time_text(approval.approved_at, timezone.get_current_timezone())
         for approval in operation.approvals.all()
     )
 
 
-def _last_attempt_value(member: str) -> Callable[[Operation], object]:
+def _last_attempt_value(member: str) -> Callable[[OperationRow], object]:
     get = attrgetter(member)
 
-    def value(operation: Operation) -> object:
+    def value(operation: OperationRow) -> object:
         attempts = operation.attempts.all()
         return get(max(attempts, key=attrgetter("number"))) if attempts else None
 

@@ -1,7 +1,9 @@
 """Files of payouts and batches, made by the services."""
 
+import io
 from collections.abc import Sequence
 
+import xlsxwriter
 from django.utils import timezone
 
 from backoffice.accounts.models import User
@@ -27,9 +29,23 @@ def uploaded(
     return files.upload_file(actor=person, kind=kind, name="payroll.csv", content=content, language="en")
 
 
+def workbook(*rows: Sequence[object]) -> bytes:
+    """An Excel workbook with these rows; texts stay texts."""
+    content = io.BytesIO()
+    with xlsxwriter.Workbook(content, {"in_memory": True, "strings_to_formulas": False}) as book:
+        sheet = book.add_worksheet()
+        for number, row in enumerate(rows):
+            sheet.write_row(number, 0, row)
+    return content.getvalue()
+
+
 def checked(person: User, rows: Sequence[str], *, kind: str = "transfer", header: str = HEADER) -> PayoutFile:
     """A file whose check has ended."""
-    file = uploaded(person, rows, kind=kind, header=header)
+    return check(uploaded(person, rows, kind=kind, header=header), person)
+
+
+def check(file: PayoutFile, person: User) -> PayoutFile:
+    """The same file, with the columns that were guessed, after its check has ended."""
     files.check_columns(file.pk, actor=person, mapping=file.mapping)
     checking.check_file(file.pk, seconds=60)
     file.refresh_from_db()
@@ -58,7 +74,11 @@ def approve(batch: Operation, approver: User, *, typed: str | None = None) -> Op
 
 def applied(person: User, approver: User, rows: Sequence[str]) -> Operation:
     """A batch that one person approved, whose rows are operations."""
-    batch = approve(prepared(person, rows), approver)
+    return created(approve(prepared(person, rows), approver))
+
+
+def created(batch: Operation) -> Operation:
+    """The approved batch, once its rows are operations."""
     assert creation.create_operations(batch.pk)
     batch.refresh_from_db()
     return batch

@@ -34,6 +34,7 @@ from tests.append_only.triggers import lifted
 from tests.operations import steps
 from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
+from tests.recipients import registered
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -122,6 +123,33 @@ def test_a_row_that_repeats_an_open_operation_is_an_error(preparer: User, approv
     assert payouts.checked(preparer, payouts.transfers(2)).error_count == 1
 
 
+def test_a_row_with_an_error_is_compared_all_the_same(
+    preparer: User, approver: User, settings: Settings
+) -> None:
+    """So that all errors of a file are reported at once."""
+    payouts.prepared(preparer, payouts.transfers(1))
+    settings.ALLOW_LIST = {"transfer"}
+    registered.agreed(registered.user("person.1"), preparer, approver)
+    long = "x" * 29
+    rows = [
+        f"NGN,1000.00,person.1,{long},",
+        f"NGN,50.00,person.1,{long},",
+        "NGN,50.00,person.1,week 46,",
+        f"NGN,much,person.1,{long},",
+        f"NGN,70.00,nobody,{long},",
+    ]
+    file = payouts.checked(preparer, rows)
+    errors_of = {row.number: [name for name, _ in row.errors] for row in file.rows.all()}
+    assert errors_of == {
+        2: ["memo", "duplicate_reason"],
+        3: ["memo"],
+        4: ["duplicate_reason"],
+        5: ["amount", "memo"],
+        6: ["memo", "receiver_username"],
+    }
+    assert file.error_count == 5
+
+
 def test_one_operation_does_not_repeat_a_row_of_an_open_batch_unnoticed(preparer: User) -> None:
     batch = payouts.prepared(preparer, payouts.transfers(1))
     payload = batch.rows.get().payload | {"memo": "alone"}
@@ -147,6 +175,22 @@ def test_what_the_approver_checks_first(preparer: User) -> None:
     assert flags[2] == [RowFlag.NEW_RECIPIENT]
     assert flags[4] == [RowFlag.NEW_RECIPIENT, RowFlag.LARGEST]
     assert flags[5] == [RowFlag.NEW_RECIPIENT, RowFlag.REPEATED]
+
+
+@pytest.mark.parametrize(("days", "is_flagged"), [(3, True), (29, True), (31, False)])
+def test_a_row_that_repeats_a_payment_of_the_last_30_days_is_checked_first(
+    preparer: User, approver: User, days: int, is_flagged: bool
+) -> None:
+    payouts.applied(preparer, approver, payouts.transfers(1))
+    at = timezone.now() - timedelta(days=days)
+    with lifted(connection):
+        Operation.objects.filter(batch_row__isnull=False).update(
+            status=Status.SUCCEEDED, prepared_at=at, closed_at=at
+        )
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    flags = dict(batch.rows.values_list("number", "flags"))
+    assert (RowFlag.REPEATED in flags[2]) is is_flagged
+    assert RowFlag.REPEATED not in flags[3]
 
 
 def test_each_reason_has_its_turn_among_the_rows_to_check(preparer: User, approver: User) -> None:

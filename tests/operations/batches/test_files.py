@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import xlsxwriter
 from django.test import Client
 from django.urls import reverse
 from openpyxl.reader.excel import load_workbook
@@ -22,17 +21,10 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.kinds.wallet_transfer import WalletTransferForm
 from backoffice.operations.models.batches import MAX_ROWS, RECIPIENT, FileProblem, PayoutFile
 from tests.operations.batches import payouts
+from tests.operations.batches.payouts import workbook
+from tests.stub_provider import StubProvider
 
 SignIn = Callable[[Client, User], Client]
-
-
-def workbook(*rows: tuple[object, ...]) -> bytes:
-    content = io.BytesIO()
-    with xlsxwriter.Workbook(content, {"in_memory": True}) as book:
-        sheet = book.add_worksheet()
-        for number, row in enumerate(rows):
-            sheet.write_row(number, 0, row)
-    return content.getvalue()
 
 
 def problem_of(content: bytes) -> str:
@@ -168,7 +160,8 @@ def test_the_bank_codes_are_a_file_beside_the_templates(sign_in: SignIn, prepare
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@now", "\tx", "\rx"])
 def test_a_text_that_a_spreadsheet_would_run_stays_text(text: str) -> None:
-    written = columns.csv_with_errors(["memo"], [({"memo": text}, ""), ({"memo": "First Bank"}, "")])
+    memo = columns.FileColumns({"memo": "Memo"}, (), "Payouts")
+    written = columns.file_with_errors(memo, [({"memo": text}, ""), ({"memo": "First Bank"}, "")], "csv")
     (_, (first, _), (second, _)) = csv.reader(io.StringIO(written.decode("utf-8-sig"), newline=""))
     assert (first, second) == (f"'{text}", "First Bank")
 
@@ -221,3 +214,56 @@ def test_the_name_of_an_uploaded_file_stays_one_value_of_its_header(sign_in: Sig
     answer = client.get(f"{page['Location']}errors/")
     assert "Content-Disposition" in answer.headers
     assert '"; filename=' not in answer["Content-Disposition"].replace('\\"', "")
+
+
+ACCOUNTS = ("currency", "amount", "bank_code", "account_number", "typed_name", "memo")
+ROWS = (
+    ("NGN", "1000.00", "044", "0123456789", "Ada Obi", "=1+1"),
+    ("NGN", "many", "044", "0000000042", "Ada Obi", "week 46"),
+)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_a_file_of_errors_has_the_format_that_was_uploaded_and_can_be_corrected(
+    sign_in: SignIn, preparer: User, provider: StubProvider, suffix: str
+) -> None:
+    provider.answer_resolve = lambda: (200, '{"data": {"accountName": "Ada Obi", "bankName": "Access Bank"}}')
+    text = "\n".join(",".join(row) for row in (ACCOUNTS, *ROWS)).encode()
+    content = workbook(ACCOUNTS, *ROWS) if suffix == "xlsx" else text
+    file = payouts.check(upload(preparer, f"payroll.{suffix}", content), preparer)
+    assert file.error_count == 1
+    answer = sign_in(Client(), preparer).get(f"{file.get_absolute_url()}errors/")
+    assert answer["Content-Disposition"] == f'attachment; filename="payroll-errors.{suffix}"'
+    rows = [row.cells for row in reading.read_rows(answer.content)]
+    assert "Amount: " in rows[2][-1]
+    corrected = corrected_by_hand(answer.content, suffix)
+    again = payouts.check(upload(preparer, f"payroll-errors.{suffix}", corrected), preparer)
+    assert again.error_count == 0
+    assert [row.cells["account_number"] for row in again.rows.all()] == ["0123456789", "0000000042"]
+    assert [row.cells["memo"] for row in again.rows.all()] == ["=1+1", "week 46"]
+
+
+def upload(person: User, name: str, content: bytes) -> PayoutFile:
+    return files.upload_file(actor=person, kind="withdrawal", name=name, content=content, language="en")
+
+
+def corrected_by_hand(content: bytes, suffix: str) -> bytes:
+    """The file with an amount in place of the text, saved by a spreadsheet."""
+    if suffix == "csv":
+        return content.replace(b"many", b"2000")
+    book = load_workbook(io.BytesIO(content))
+    (found,) = [cell for row in book.worksheets[0].iter_rows() for cell in row if cell.value == "many"]
+    found.value = 2000
+    assert {cell.number_format for row in book.worksheets[0].iter_rows(min_row=2) for cell in row} == {"@"}
+    saved = io.BytesIO()
+    book.save(saved)
+    return saved.getvalue()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_a_file_of_errors_can_be_read_again_however_long_they_are(suffix: str) -> None:
+    memo = columns.FileColumns({"memo": "Memo"}, (), "Payouts")
+    written = columns.file_with_errors(memo, [({"memo": "x"}, "wrong " * 200)], suffix)
+    (_header, row) = reading.read_rows(written)
+    assert row.cells[1].endswith("…")

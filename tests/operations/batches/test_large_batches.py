@@ -7,15 +7,21 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models.signals import post_init
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pydantic import SecretStr
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.core.models import CachedReadRow
 from backoffice.operations.batches import checking
 from backoffice.operations.models.batches import FileState
-from backoffice.operations.models.bulk_releases import BulkRelease
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.workflow import bulk_release
+from tests import factories
 from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
 from tests.stub_provider import StubProvider
@@ -94,3 +100,87 @@ def test_the_confirmation_keeps_no_content_of_the_operations_that_it_does_not_li
 def _in_order(operations: Iterable[Operation]) -> list[Any]:
     found = Operation.objects.filter(pk__in=[one.pk for one in operations])
     return list(found.order_by("prepared_at", "id").values_list("pk", flat=True))
+
+
+def started(batch: Operation, person: User) -> BulkRelease:
+    """The order to send all rows of the batch."""
+    return bulk_release.start_bulk_release(
+        uuid4(), payouts.row_operations(batch), actor=person, second_factor_at=timezone.now()
+    )
+
+
+def cost(action: Any, *arguments: object, **more: object) -> tuple[int, int]:
+    """How many queries this makes, and how many operations and items it reads."""
+    read = []
+
+    def remember(sender: type, **_signal: object) -> None:
+        if sender in {Operation, BulkReleaseItem}:
+            read.append(sender)
+
+    post_init.connect(remember)
+    try:
+        return queries(action, *arguments, **more), len(read)
+    finally:
+        post_init.disconnect(remember)
+
+
+def test_a_turn_of_an_order_costs_the_same_however_many_operations_wait(
+    preparer: User, approver: User, settings: Settings
+) -> None:
+    settings.OTP_MODE = "not_asked"
+    few, many = (
+        started(payouts.applied(preparer, approver, payouts.transfers(count, first=first)), approver)
+        for count, first in ((30, 1), (MANY, 100))
+    )
+    spent = []
+    for order in (few, many):
+        bulk_release.release_pending(order.pk)
+        Release.objects.all().delete()
+        spent.append(cost(bulk_release.release_pending, order.pk))
+        assert Release.objects.count() == 25
+        Release.objects.all().delete()
+    (queries_of_few, read_of_few), (queries_of_many, read_of_many) = spent
+    assert queries_of_many <= queries_of_few + WHAT_IS_KEPT_FOR_SECONDS
+    assert read_of_many <= read_of_few
+
+
+def test_a_large_order_has_no_more_turns_but_more_releases_in_each(
+    preparer: User, approver: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.OTP_MODE = "not_asked"
+    monkeypatch.setattr(bulk_release, "_AT_ONCE", 1)
+    monkeypatch.setattr(bulk_release, "_MOST_TURNS", 4)
+    order = started(payouts.applied(preparer, approver, payouts.transfers(12)), approver)
+    released = []
+    while BulkRelease.objects.filter(pk=order.pk, is_pending=True).exists():
+        bulk_release.release_pending(order.pk)
+        released.append(Release.objects.count())
+    assert released == [3, 6, 9, 12]
+
+
+def test_a_code_is_used_without_reading_all_that_wait_for_one(preparer: User, approver: User) -> None:
+    few, many = (
+        started(payouts.applied(preparer, approver, payouts.transfers(count, first=first)), approver)
+        for count, first in ((FEW, 1), (MANY, 100))
+    )
+    spent = []
+    for order, code in ((few, "111111"), (many, "222222")):
+        with_code = {"actor": approver, "second_factor_at": timezone.now(), "otp": SecretStr(code)}
+        spent.append(cost(bulk_release.release_with_code, order, **with_code))
+    (queries_of_few, _), (queries_of_many, read_of_many) = spent
+    assert Release.objects.count() == 2
+    assert queries_of_many <= queries_of_few
+    assert read_of_many <= 110
+
+
+def test_a_request_with_a_code_ends_although_all_operations_are_refused(
+    preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_release, "_TRIED_WITH_CODE", 3)
+    order = started(payouts.applied(preparer, approver, payouts.transfers(6)), approver)
+    for operation in Operation.objects.filter(batch_row__isnull=False):
+        factories.expire(operation)
+    now, code = timezone.now(), SecretStr("111111")
+    for refused in (3, 6):
+        assert not bulk_release.release_with_code(order, actor=approver, second_factor_at=now, otp=code)
+        assert order.items.filter(refusal__isnull=False).count() == refused

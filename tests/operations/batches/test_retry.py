@@ -6,9 +6,10 @@ import io
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from openpyxl.reader.excel import load_workbook
 
 from backoffice.accounts.models import User
-from backoffice.operations.batches import checking, control, submission
+from backoffice.operations.batches import checking, control, files, submission
 from backoffice.operations.delivery import send
 from backoffice.operations.errors import BatchClosedError
 from backoffice.operations.models.batches import FileState, PayoutFile
@@ -20,11 +21,17 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+ROWS = ["NGN,1000.00,person.1,,", "NGN,2000.50,person.2,=1+1,", "NGN,3000.00,person.3,week 46,"]
+
+
 @pytest.fixture
 def batch(preparer: User, approver: User, provider: StubProvider) -> Operation:
     """Its second and third row failed, the third first."""
-    rows = ["NGN,1000.00,person.1,,", "NGN,2000.50,person.2,=1+1,", "NGN,3000.00,person.3,week 46,"]
-    batch = payouts.applied(preparer, approver, rows)
+    batch = payouts.applied(preparer, approver, ROWS)
+    return with_failures(batch, approver, provider)
+
+
+def with_failures(batch: Operation, approver: User, provider: StubProvider) -> Operation:
     _first, second, third = payouts.row_operations(batch)
     messages = iter(["Unknown user", "Account is closed"])
     provider.answer_post = lambda: (400, f'{{"success": false, "message": "{next(messages)}"}}')
@@ -86,6 +93,35 @@ def test_a_corrected_file_becomes_a_batch_that_names_the_old_one(
     assert f'href="/operations/{again.pk}/">{again.reference}</a>' in client.get(path(batch)).content.decode()
 
 
+def test_failed_rows_of_a_workbook_are_corrected_and_retried_in_a_workbook(
+    sign_in: SignIn, preparer: User, approver: User, provider: StubProvider
+) -> None:
+    content = payouts.workbook(*(row.split(",") for row in (payouts.HEADER, *ROWS)))
+    file = files.upload_file(
+        actor=preparer, kind="transfer", name="Payroll.XLSX", content=content, language="en"
+    )
+    pending = submission.submit_file(payouts.check(file, preparer).pk, actor=preparer)
+    batch = with_failures(payouts.created(payouts.approve(pending, approver)), approver, provider)
+    client = sign_in(Client(), preparer)
+    assert "Download failed rows (Excel)" in client.get(path(batch)).content.decode()
+    answer = client.get(path(batch, "file/"))
+    assert answer["Content-Disposition"] == f'attachment; filename="{batch.reference}-failed.xlsx"'
+    book = load_workbook(io.BytesIO(answer.content))
+    (wrong,) = [cell for row in book.worksheets[0].iter_rows() for cell in row if cell.value == "person.2"]
+    wrong.value = "person.22"
+    corrected = io.BytesIO()
+    book.save(corrected)
+    client.post(path(batch, "upload/"), {"file": SimpleUploadedFile("c.xlsx", corrected.getvalue())})
+    file = payouts.check(PayoutFile.objects.get(name="c.xlsx"), preparer)
+    assert (file.error_count, file.retry_of) == (0, batch)
+    assert [row.cells["receiver_username"] for row in file.rows.all()] == ["person.22", "person.3"]
+    client.post(path(batch))
+    as_it_is = PayoutFile.objects.get(name=f"{batch.reference}-retry.xlsx")
+    checking.check_file(as_it_is.pk, seconds=60)
+    assert [row.cells["memo"] for row in as_it_is.rows.all()] == ["=1+1", "week 46"]
+    assert not as_it_is.rows.filter(has_errors=True).exists()
+
+
 def test_a_file_that_cannot_be_read_is_refused_beside_the_reasons(
     sign_in: SignIn, preparer: User, batch: Operation
 ) -> None:
@@ -106,4 +142,4 @@ def test_without_a_failed_row_there_is_nothing_to_retry(
     for answer in (client.get(path(batch, "file/")), client.post(path(batch, "upload/"))):
         assert answer["Location"] == f"/operations/{batch.pk}/rows/"
     with pytest.raises(BatchClosedError):
-        control.failed_file(batch.pk)
+        control.failed_file(batch)

@@ -16,8 +16,10 @@ from backoffice.operations.delivery import otp, send
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.otp import UsedOtp
+from backoffice.operations.states import Outcome, Status
 from tests import factories
-from tests.operations.steps import text_of
+from tests.operations.delivery.test_late_senders import PassingAt
+from tests.operations.steps import status_of, text_of
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -112,3 +114,29 @@ def test_a_code_may_be_entered_again_where_the_provider_takes_it_again(
     profile(settings, tmp_path, "otp_single_use = false")
     enter("777777", factories.approved(released.preparer, approver), approver)
     enter("777777", factories.approved(released.preparer, approver), approver)
+
+
+@pytest.mark.parametrize("point", ["send.before_request", "send.connected"])
+def test_a_request_does_not_begin_with_a_code_that_has_ended(
+    provider: StubProvider, released: Operation, settings: Settings, point: str
+) -> None:
+    """The connection takes three seconds; the code is valid for two, and a request may begin within five."""
+    settings.FAULT_POINTS = slow = PassingAt(point, timedelta(seconds=3))
+    with clock.use_clock(slow.now):
+        factories.change_release(Release.objects.get(), expires_at=clock.now() + timedelta(seconds=2))
+        send.send_operation(released.pk)
+    assert provider.posts == []
+    assert status_of(released) == Status.APPROVED
+    assert Attempt.objects.get().outcome == Outcome.NOT_SENT
+
+
+def test_a_request_without_a_code_begins_although_the_release_ends_meanwhile(
+    provider: StubProvider, preparer: User, approver: User, settings: Settings
+) -> None:
+    settings.OTP_MODE = "not_asked"
+    settings.FAULT_POINTS = slow = PassingAt("send.before_request", timedelta(seconds=3))
+    released = factories.release(factories.approved(preparer, approver), approver)
+    with clock.use_clock(slow.now):
+        factories.change_release(Release.objects.get(), expires_at=clock.now() + timedelta(seconds=2))
+        send.send_operation(released.pk)
+    assert len(provider.posts) == 1

@@ -16,9 +16,13 @@ from backoffice.audit.actions import Action
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.log import record
 from backoffice.audit.models import Entry
+from backoffice.operations.batches import control, creation
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.reason_codes import ResponseCode, coded
+from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.reports import report
+from backoffice.reports.definitions.operations import operations_count_query
 from tests import factories
 from tests.ledger import stored_transactions
 from tests.operations.batches import payouts
@@ -81,6 +85,58 @@ def test_the_outcomes_of_a_batch_are_in_the_order_of_its_rows(
     rows = download("operations", batch=batch.reference).rows
     assert [int(row["batch_row"]) for row in rows] == list(range(2, 14))
     assert {row["batch"] for row in rows} == {batch.reference}
+
+
+def outcomes(download: Get, batch: Operation, **filters: str) -> list[tuple[str, str, str, str]]:
+    rows = download("operations", batch=batch.reference, **filters).rows
+    return [(row["batch_row"], row["status"], row["recipient"], row["reason"]) for row in rows]
+
+
+def test_a_row_that_duplicates_an_operation_is_among_the_outcomes_of_its_batch(
+    download: Get, preparer: User, approver: User
+) -> None:
+    batch = payouts.prepared(preparer, [*payouts.transfers(2), "NGN,1000.00,person.3,week 46,Bonus"])
+    row = batch.rows.get(number=4)
+    content = read_content(Operation(kind=row.kind, payload=row.payload))[1]
+    other = factories.prepared_of_kind(row.kind, content, preparer)
+    payouts.created(payouts.approve(batch, approver))
+    reason = f"{other.reference} has the same content and was waiting. No operation was created."
+    assert outcomes(download, batch) == [
+        ("2", "approved", "person.1", ""),
+        ("3", "approved", "person.2", ""),
+        ("4", "not_created", "person.3", reason),
+    ]
+    assert len(outcomes(download, batch, status="approved")) == 2, "only some are chosen"
+    [found] = [row for row in download("operations", batch=batch.reference).rows if not row["reference"]]
+    assert (found["batch"], found["amount"], found["memo"]) == (batch.reference, "1000", "week 46")
+    assert found["prepared_by"] == str(preparer)
+
+
+def test_rows_of_a_batch_that_was_stopped_before_they_became_operations_are_among_the_outcomes(
+    download: Get, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "CHUNK", 2)
+    batch = payouts.approve(payouts.prepared(preparer, payouts.transfers(4)), approver)
+    assert creation._create_chunk(batch.pk)
+    control.pause_batch(batch.pk, actor=preparer)
+    created = [("2", "approved"), ("3", "approved")]
+    found = outcomes(download, batch)
+    assert [row[:2] for row in found] == [*created, ("4", "not_created"), ("5", "not_created")]
+    assert found[2][3] == "No operation has been created yet."
+    control.cancel_batch(batch.pk, actor=preparer)
+    found = outcomes(download, batch)
+    assert [row[0] for row in found] == ["2", "3", "4", "5"]
+    assert found[3][3] == "No operation was created. Status of the batch: Cancelled."
+
+
+def test_every_row_of_a_batch_is_counted_for_its_export(preparer: User, approver: User) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(3))
+    form = OperationFilterForm({"batch": batch.reference})
+    assert form.is_valid()
+    assert operations_count_query(preparer, form).count() == 3
+    form = OperationFilterForm({})
+    assert form.is_valid()
+    assert operations_count_query(preparer, form).count() == 1
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ from backoffice.operations.batches.checking import rules_of
 from backoffice.operations.batches.columns import (
     csv_of_banks,
     csv_template,
-    csv_with_errors,
+    file_with_errors,
+    format_of,
     xlsx_of_banks,
     xlsx_template,
 )
@@ -57,15 +58,12 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.prepare import submitted_text
 
 RECENT_FILES = 10
-CSV, _XLSX = "text/csv; charset=utf-8", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-_FORMATS: dict[str, tuple[Callable[[Any], bytes], str]] = {
-    "csv": (csv_template, CSV),
-    "xlsx": (xlsx_template, _XLSX),
+_CONTENT_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
-_BANKS: dict[str, tuple[Callable[[], bytes], str]] = {
-    "csv": (csv_of_banks, CSV),
-    "xlsx": (xlsx_of_banks, _XLSX),
-}
+_TEMPLATES: dict[str, Callable[[Any], bytes]] = {"csv": csv_template, "xlsx": xlsx_template}
+_BANKS: dict[str, Callable[[], bytes]] = {"csv": csv_of_banks, "xlsx": xlsx_of_banks}
 
 
 class FileForm(PageForm):
@@ -187,10 +185,9 @@ def recent_files(request: StaffRequest, *, is_import: bool) -> QuerySet[PayoutFi
 @permission_required(permissions.PREPARE, raise_exception=True)
 def payout_template(_request: StaffRequest, kind: str, suffix: str) -> HttpResponse:
     """A file without rows, with the columns of these payouts, or of recipients; as a workbook with help."""
-    if suffix not in _FORMATS or kind not in {RECIPIENT, *(one.name for one in payout_kinds())}:
+    if suffix not in _TEMPLATES or kind not in {RECIPIENT, *(one.name for one in payout_kinds())}:
         raise Http404
-    make, content_type = _FORMATS[suffix]
-    return attachment(make(rules_of(kind).columns), f"{kind}.{suffix}", content_type)
+    return attachment(_TEMPLATES[suffix](rules_of(kind).columns), kind, suffix)
 
 
 @require_safe
@@ -199,8 +196,7 @@ def bank_codes(_request: StaffRequest, suffix: str) -> HttpResponse:
     """Code and name of each bank, for the column of a file that names one."""
     if suffix not in _BANKS:
         raise Http404
-    make, content_type = _BANKS[suffix]
-    return attachment(make(), f"bank-codes.{suffix}", content_type)
+    return attachment(_BANKS[suffix](), "bank-codes", suffix)
 
 
 @require_safe
@@ -274,21 +270,23 @@ def payout_file_delete(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def payout_file_errors(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """All rows as CSV with a column of errors, to be corrected and uploaded again."""
+    """All rows with a column of errors, to be corrected and uploaded again, in the format that was uploaded."""
     file = _own(request, pk)
-    labels = rules_of(file.kind).columns.labels
-    rows = ((row.cells, _errors_text(row, labels)) for row in file.rows.iterator(chunk_size=500))
-    name = f"{file.name.rpartition('.')[0] or 'file'}-errors.csv"
-    return attachment(csv_with_errors(labels, rows), name, CSV)
+    columns, suffix = rules_of(file.kind).columns, format_of(file.name)
+    rows = ((row.cells, _errors_text(row, columns.labels)) for row in file.rows.iterator(chunk_size=500))
+    content = file_with_errors(columns, rows, suffix)
+    return attachment(content, f"{file.name.rpartition('.')[0] or 'file'}-errors", suffix)
 
 
 def _errors_text(row: PayoutFileRow, labels: dict[str, str]) -> str:
     return "; ".join(f"{labels[name]}: {problem}" if name else problem for name, problem in row.errors)
 
 
-def attachment(content: bytes, name: str, content_type: str) -> HttpResponse:
-    response = HttpResponse(content, content_type=content_type)
-    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name)
+def attachment(content: bytes, name: str, suffix: str) -> HttpResponse:
+    """A file for the browser to store, of the type of this suffix."""
+    response = HttpResponse(content, content_type=_CONTENT_TYPES[suffix])
+    disposition = content_disposition_header(as_attachment=True, filename=f"{name}.{suffix}")
+    response["Content-Disposition"] = disposition
     return response
 
 

@@ -17,7 +17,7 @@ from backoffice.operations.errors import BatchClosedError, OperationError
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.batches.batch import batch_or_404
-from backoffice.operations.pages.batches.files import CSV, FileForm, attachment
+from backoffice.operations.pages.batches.files import FileForm, attachment
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -50,13 +50,13 @@ def batch_retry_upload(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def batch_retry_file(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """The failed rows as CSV, to be corrected."""
+    """The failed rows, to be corrected, in the format of the file of the batch."""
     operation = batch_or_404(request, pk)
     try:
-        content = control.failed_file(pk)
+        content = control.failed_file(operation)
     except OperationError as exc:
         return _refused(request, operation, exc)
-    return attachment(content, f"{operation.reference}-failed.csv", CSV)
+    return attachment(content, f"{operation.reference}-failed", control.format_of_file(operation))
 
 
 def _refused(request: StaffRequest, operation: Operation, reason: OperationError) -> HttpResponse:
@@ -71,6 +71,7 @@ def _page(request: StaffRequest, operation: Operation, form: FileForm, status: i
         "operation": operation,
         "form": form,
         "page": page,
+        "is_workbook": control.format_of_file(operation) == "xlsx",
         "count": failed.count(),
         "kind": KINDS[page.rows[0].kind] if page.rows else None,
         "retries": operation.retries.select_related("operation").order_by("operation__prepared_at"),
