@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
+from backoffice.governance.policy_comparison import compared
 from backoffice.governance.policy_forms import (
     ListsForm,
     PeopleChoices,
@@ -43,10 +44,12 @@ from backoffice.policies.people import read_people
 from backoffice.policies.sentences import (
     Difference,
     compare,
+    compare_lists,
     last_rule_sentence,
     levels_text,
     rule_sentence,
 )
+from backoffice.recipients.keys import key_text
 
 _DRAFT = "policy_draft"
 _EARLIER_VERSIONS = 50
@@ -73,7 +76,7 @@ def version(request: StaffRequest, number: int) -> HttpResponse:
     if document is not None:
         context |= _shown(PolicyInEffect(number, document))
         old = _unaltered(before) if before else PolicyDocument()
-        context["compared"] = compare(old, document) if old is not None else None
+        context |= compared(old, document) if old is not None else {"compared": None}
     return render(request, "governance/policy_version.html", context)
 
 
@@ -98,6 +101,7 @@ def _shown(policy: PolicyInEffect) -> dict[str, Any]:
         "policy": policy,
         "sentences": [rule_sentence(rule) for rule in policy.document.rules],
         "last_rule": last_rule_sentence(LAST_RULE.levels),
+        "lists": [(each.name, [key_text(key) for key in each.keys]) for each in policy.document.lists],
     }
 
 
@@ -133,7 +137,7 @@ def _draft_page(request: StaffRequest, problem: str = "") -> HttpResponse:
         "rules": [(number, rule_sentence(rule)) for number, rule in enumerate(document.rules, start=1)],
         "last_rule": last_rule_sentence(LAST_RULE.levels),
         "document": document,
-        "compared": [one for one in compare(policy.document, document) if one.difference != Difference.SAME],
+        **compared(policy.document, document, leave_out=Difference.SAME),
         "is_changed": document != policy.document,
         "is_outdated": (policy.number or 0) != replaces,
         "problem": problem,
@@ -249,14 +253,18 @@ def _submission(request: StaffRequest) -> UUID:
 
 
 def _payload(replaces: int, document: PolicyDocument) -> ApprovalPolicyPayload:
-    compared = compare(_policy().document, document)
-    count = {each: sum(one.difference == each for one in compared) for each in Difference}
+    old = _policy().document
+    rules, lists = compare(old, document), compare_lists(old, document)
+    count = {each: sum(one.difference == each for one in rules) for each in Difference}
     return ApprovalPolicyPayload(
         replaces=replaces,
         document=document,
         added=count[Difference.ADDED],
         changed=count[Difference.CHANGED],
         removed=count[Difference.REMOVED],
+        listed=sum(len(one.added) for one in lists),
+        unlisted=sum(len(one.removed) for one in lists),
+        time_zone_before=old.time_zone if old.time_zone != document.time_zone else "",
     )
 
 
@@ -270,7 +278,7 @@ def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation, payload = _proposal_or_404(request, pk)
     replaced = PolicyVersion.objects.filter(number=payload.replaces).first()
     old = PolicyDocument.model_validate(replaced.document) if replaced else _policy_without_versions()
-    context = {"operation": operation, "payload": payload, "compared": compare(old, payload.document)}
+    context = {"operation": operation, "payload": payload, **compared(old, payload.document)}
     return render(request, "governance/policy_proposal.html", context)
 
 

@@ -215,5 +215,30 @@ def compare(old: PolicyDocument, new: PolicyDocument) -> list[ComparedRule]:
     return found
 
 
+@dataclass(frozen=True)
+class ComparedList:
+    """A list of recipients that differs between two versions, with the keys that only one of them has."""
+
+    name: str
+    difference: Difference
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def compare_lists(old: PolicyDocument, new: PolicyDocument) -> list[ComparedList]:
+    """The lists that were added, changed or removed, by name. The order of lists and of keys decides nothing."""
+    before, after = ({each.name: each.keys for each in one.lists} for one in (old, new))
+    found: list[ComparedList] = []
+    for name in sorted({*before, *after}):
+        left, right = set(before.get(name, ())), set(after.get(name, ()))
+        is_in_both = name in before and name in after
+        if is_in_both and left == right:
+            continue
+        of_one = Difference.ADDED if name in after else Difference.REMOVED
+        difference = Difference.CHANGED if is_in_both else of_one
+        found.append(ComparedList(name, difference, tuple(sorted(right - left)), tuple(sorted(left - right))))
+    return found
+
+
 def _numbered(document: PolicyDocument, start: int, end: int) -> list[str]:
     return [f"{place + 1}. {rule_sentence(document.rules[place])}" for place in range(start, end)]

@@ -1,5 +1,7 @@
 """The key that identifies whoever is paid, whatever the name: of a bank account, an address or a user."""
 
+from django.utils.translation import gettext
+
 BANK_PREFIX = "bank:"
 ADDRESS_PREFIX = "address:"
 USER_PREFIX = "user:"
@@ -29,3 +31,15 @@ def address_key(address: str) -> str:
 def user_key(username: str) -> str:
     """The key of a user of the provider; user names are case-insensitive."""
     return f"{USER_PREFIX}{username.casefold()}"
+
+
+def key_text(key: str) -> str:
+    """Such a key in words, in the reader's language."""
+    if key.startswith(BANK_PREFIX):
+        bank_code, number = parse_bank_account_key(key)
+        return gettext("account {number} at the bank {code}").format(number=number, code=bank_code)
+    if key.startswith(ADDRESS_PREFIX):
+        return gettext("address {address}").format(address=key.removeprefix(ADDRESS_PREFIX))
+    if key.startswith(USER_PREFIX):
+        return gettext("user {username}").format(username=key.removeprefix(USER_PREFIX))
+    return key

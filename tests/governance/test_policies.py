@@ -26,6 +26,7 @@ from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.policies.versions import NGN, document, group, proposed, put_in_effect
+from tests.recipients import registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -383,3 +384,56 @@ def test_a_new_rule_comes_where_it_was_put(as_administrator: Client) -> None:
     assert in_order == ["First of all", "In between", "Behind the others", "Last"]
     wrong = as_administrator.post(f"{DRAFT}rules/new/", {"refuse": "Never", "position": "0"})
     assert (wrong.status_code, "Never" in page(as_administrator, DRAFT)) == (422, False)
+
+
+def proposed_in_forms(client: Client) -> Operation:
+    response = client.post(f"{DRAFT}propose/", {"submission": str(uuid.uuid4())}, follow=True)
+    found = Operation.objects.filter(kind="approval_policy").first()
+    assert found is not None, text(response)
+    return found
+
+
+def test_an_account_added_to_a_list_is_shown_and_counted_wherever_it_is_judged(
+    as_administrator: Client,
+    other_administrator: User,
+    preparer: User,
+    approver: User,
+    second_approver: User,
+) -> None:
+    registered.agreed(registered.bank_account("5555555555", "MALLORY"), preparer, approver)
+    rule = {"when": {"on_list": "Suppliers"}, "levels": [{"needed": 1}]}
+    put_in_effect(rule, lists=[{"name": "Suppliers", "keys": ["bank:044:0123456789", "user:ada"]}])
+    lists = "Suppliers: bank:044:0123456789, bank:044:5555555555"
+    as_administrator.post(f"{DRAFT}lists/", {"time_zone": "UTC", "lists": lists})
+    added, removed = "MALLORY, account 5555555555 at the bank 044", "user ada"
+    shown = page(as_administrator, DRAFT)
+    assert (added in shown, removed in shown, "0123456789" in shown) == (True, True, False)
+    operation = proposed_in_forms(as_administrator)
+    as_other = factories.sign_in(Client(), other_administrator)
+    assert "with 1 rule into effect, 2 changes to recipient lists" in page(
+        as_other, operation.get_absolute_url()
+    )
+    shown = page(as_other, operation.get_absolute_url())
+    assert "Recipients on lists 1 added, 1 removed" in shown
+    assert "account 5555555555 at the bank 044" in shown
+    shown = page(as_other, f"{SETTINGS}proposals/{operation.pk}/")
+    assert (added in shown, removed in shown) == (True, True)
+    factories.approve(operation, other_administrator)
+    assert added in page(as_other, f"{SETTINGS}versions/2/")
+    assert "List Suppliers: 2 recipients account 0123456789 at the bank 044" in page(as_other, SETTINGS)
+
+
+def test_another_time_zone_is_shown_and_counted_wherever_it_is_judged(
+    as_administrator: Client, other_administrator: User
+) -> None:
+    put_in_effect({"when": {"kinds": ["transfer"]}, "refuse": "No transfers"})
+    as_administrator.post(f"{DRAFT}lists/", {"time_zone": "Africa/Lagos", "lists": ""})
+    zones = "Time zone for hours: UTC Time zone for hours: Africa/Lagos Changed"
+    assert zones in page(as_administrator, DRAFT)
+    operation = proposed_in_forms(as_administrator)
+    as_other = factories.sign_in(Client(), other_administrator)
+    assert "into effect, another time zone for hours" in page(as_other, operation.get_absolute_url())
+    assert "Time zone for hours Africa/Lagos (before: UTC)" in page(as_other, operation.get_absolute_url())
+    assert zones in page(as_other, f"{SETTINGS}proposals/{operation.pk}/")
+    factories.approve(operation, other_administrator)
+    assert zones in page(as_other, f"{SETTINGS}versions/2/")
