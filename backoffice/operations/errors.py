@@ -309,6 +309,13 @@ class RecipientCurrencyError(OperationError):
         super().__init__(Refusal.RECIPIENT_CURRENCY, currency=currency)
 
 
+class RecipientNetworkError(OperationError):
+    """The register allows payments to the address on these networks only."""
+
+    def __init__(self, networks: str) -> None:
+        super().__init__(Refusal.RECIPIENT_NETWORK, networks=networks)
+
+
 class RecipientCoolingError(OperationError):
     """The recipient can be paid from this moment."""
 

@@ -550,6 +550,10 @@ class Refusal(TextChoices):
         "recipient_currency",
         _("This recipient is approved for payments in {currency} only. Nothing was done."),
     )
+    RECIPIENT_NETWORK = (
+        "recipient_network",
+        _("This address is approved for payments on {networks} only. Nothing was done."),
+    )
     RECIPIENT_ALTERED = (
         "recipient_altered",
         _("A recipient was altered outside Countersign. Nothing was done. Inform an administrator."),

@@ -263,7 +263,7 @@ POLICIES = (
     Safeguard(
         "a payee that looks like an approved recipient is one for policies, as it was when it was prepared",
         "backoffice.operations.descriptions:History.recipient",
-        {"any(self._was_approved(one, at) for one in similar)": "bool(similar)"},
+        {"any(self._approved(one, at) for one in similar)": "bool(similar)"},
         "tests/operations/test_payee_look_alikes.py"
         "::test_it_is_what_was_known_when_the_operation_was_prepared",
     ),

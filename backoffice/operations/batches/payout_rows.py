@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from django.utils.translation import gettext
 
-from backoffice.operations.allow_list import problem_of_row
+from backoffice.operations.allow_list import network_warning, paid_by, problem_of_row
 from backoffice.operations.batches.columns import FileColumns
 from backoffice.operations.batches.earlier_payments import (
     RowPayment,
@@ -72,12 +72,13 @@ class PayoutRows(RowRules):
             raise ValueError(f"{kind.name} debits nothing")
         row.payload, row.recipient_key = payload.stored(), recipient.key
         row.currency, row.amount = debit.currency, debit.amount
-        problem = problem_of_row(kind.name, (recipient.key, debit.currency))
+        paid = paid_by(KINDS[kind.name], payload)
+        problem = problem_of_row(kind.name, paid)
         row.errors = [[kind.recipient_field, problem]] if problem else []
         match = NAME_FLAGS.get(getattr(form, "match", None) or NameComparison.EXACT)
         if match:
             row.flags.append(match)
-        elif kind.cautions(payload):
+        elif kind.cautions(payload) or network_warning(paid):
             row.flags.append(RowFlag.CAUTION)
 
     def check_together(self, rows: Sequence[PayoutFileRow]) -> None:
