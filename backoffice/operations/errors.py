@@ -102,13 +102,15 @@ class PolicyOutdatedError(OperationError):
 class PolicyUnsatisfiableError(OperationError):
     """A level of a rule needs more people than there are without one preparer."""
 
+    ANYBODY = "-"
+
     def __init__(self, number: int, kind: str, level: Level, preparer: str) -> None:
         super().__init__(
             Refusal.POLICY_UNSATISFIABLE,
             number=str(number),
             kind=kind,
             level=level.model_dump_json(),
-            preparer=preparer or "-",
+            preparer=preparer or self.ANYBODY,
         )
 
 

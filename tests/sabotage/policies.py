@@ -135,8 +135,16 @@ POLICIES = (
     Safeguard(
         "a change of people leaves the policy satisfiable",
         "backoffice.operations.kinds.satisfiability:check_policy_stays_satisfiable",
-        {"        check_satisfiable(policy.document, after)\n": "        return\n"},
+        {"        _check_causes_nothing(policy.document, before, after)\n": "        return\n"},
         _TESTS + "test_a_change_of_people_leaves_the_policy_satisfiable",
+    ),
+    Safeguard(
+        "a rule that lacks people already hides no other one from a change of people",
+        "backoffice.operations.kinds.satisfiability:_check_causes_nothing",
+        {
+            "        if unsatisfied.refusal not in known and whoever_prepares not in known:\n": "        if not known:\n"
+        },
+        _TESTS + "test_a_rule_that_lacks_people_already_hides_no_other_one",
     ),
     Safeguard(
         "the names in a version are those of their ids",
