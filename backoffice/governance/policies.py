@@ -47,7 +47,7 @@ from backoffice.policies.sentences import (
     compare_lists,
     last_rule_sentence,
     levels_text,
-    rule_sentence,
+    rule_sentences,
 )
 from backoffice.recipients.keys import key_text
 
@@ -99,7 +99,7 @@ def _policy() -> PolicyInEffect:
 def _shown(policy: PolicyInEffect) -> dict[str, Any]:
     return {
         "policy": policy,
-        "sentences": [rule_sentence(rule) for rule in policy.document.rules],
+        "sentences": rule_sentences(policy.document),
         "last_rule": last_rule_sentence(LAST_RULE.levels),
         "lists": [(each.name, [key_text(key) for key in each.keys]) for each in policy.document.lists],
     }
@@ -134,7 +134,7 @@ def _draft_page(request: StaffRequest, problem: str = "") -> HttpResponse:
     replaces, document = _draft(request)
     policy = _policy()
     context = {
-        "rules": [(number, rule_sentence(rule)) for number, rule in enumerate(document.rules, start=1)],
+        "rules": list(enumerate(rule_sentences(document), start=1)),
         "last_rule": last_rule_sentence(LAST_RULE.levels),
         "document": document,
         **compared(policy.document, document, leave_out=Difference.SAME),
@@ -169,7 +169,8 @@ def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
         _keep(request, replaces, document.model_copy(update={"rules": tuple(rules)}))
         return redirect("governance:policy_draft")
     status = 422 if form.is_bound else 200
-    return render(request, "governance/policy_rule.html", {"form": form, "number": number}, status=status)
+    context = {"form": form, "number": number, "document": document}
+    return render(request, "governance/policy_rule.html", context, status=status)
 
 
 def _rule_or_404(document: PolicyDocument, number: int) -> Rule:
@@ -328,7 +329,7 @@ def _replay_page(
 
 def _replay_context(found: Replay, document: PolicyDocument, operation: Operation | None) -> dict[str, Any]:
     changed = found.changed
-    sentences = [rule_sentence(rule) for rule in document.rules] + [last_rule_sentence(LAST_RULE.levels)]
+    sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
     return {
         "replay": found,
         "operation": operation,
@@ -391,13 +392,13 @@ def _described(form: TryForm, document: PolicyDocument) -> DescribedOperation:
 def _tried(document: PolicyDocument, operation: DescribedOperation) -> dict[str, Any]:
     evaluator = Evaluator(document)
     decision = evaluator.decide(operation)
-    is_last = decision.number > len(document.rules)
+    sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
     return {
         "decision": decision,
-        "sentence": last_rule_sentence(LAST_RULE.levels) if is_last else rule_sentence(decision.rule),
+        "sentence": sentences[decision.number - 1],
         "approvals": levels_text(decision.rule.levels) if decision.rule.levels else "",
         "misses": [
-            (rule_sentence(document.rules[place]), ", ".join(str(Condition(one).label) for one in missed))
+            (sentences[place], ", ".join(str(Condition(one).label) for one in missed))
             for place, missed in enumerate(evaluator.misses(operation))
         ],
     }

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
 from backoffice.policies.document import PolicyDocument
-from backoffice.policies.sentences import rule_sentence
+from backoffice.policies.sentences import rule_sentences
 from backoffice.recipients.keys import key_text
 
 
@@ -78,8 +78,8 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
 
     def facts(self, payload: ApprovalPolicyPayload) -> Facts:
         rules = [
-            (gettext("Rule {number}").format(number=number), rule_sentence(rule))
-            for number, rule in enumerate(payload.document.rules, start=1)
+            (gettext("Rule {number}").format(number=number), sentence)
+            for number, sentence in enumerate(rule_sentences(payload.document), start=1)
         ]
         lists = [
             (gettext("List {name}").format(name=each.name), ", ".join(map(key_text, each.keys)))

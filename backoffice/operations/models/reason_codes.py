@@ -149,7 +149,9 @@ def rule_sentence(rule: Mapping[str, Any]) -> str:
         return code_sentence(ApprovalRule, rule)
     decided = Rule.model_validate(rule["policy_rule"])
     is_last = rule["code"] == ApprovalRule.LAST_OF_POLICY
-    sentence = last_rule_sentence(decided.levels) if is_last else policy_sentence(decided)
+    sentence = (
+        last_rule_sentence(decided.levels) if is_last else policy_sentence(decided, rule.get("time_zone", ""))
+    )
     return code_sentence(ApprovalRule, {**rule, "sentence": sentence})
 
 
