@@ -1,5 +1,7 @@
 """The key that identifies whoever is paid, whatever the name: of a bank account, an address or a user."""
 
+import re
+
 from django.utils.translation import gettext
 
 BANK_PREFIX = "bank:"
@@ -31,6 +33,27 @@ def address_key(address: str) -> str:
 def user_key(username: str) -> str:
     """The key of a user of the provider; user names are case-insensitive."""
     return f"{USER_PREFIX}{username.casefold()}"
+
+
+_PARTS = (
+    re.compile(r"(?P<bank_code>[0-9A-Za-z-]{1,20}):(?P<account_number>[0-9]{10})"),
+    re.compile(r"(?P<address>[\x21-\x7e]{1,128})"),
+    re.compile(r"(?P<username>[A-Za-z0-9._@+-]{1,64})"),
+)
+
+
+def canonical_key(text: str) -> str:
+    """A typed key as payments have it, such as `bank:044:0123456789`; empty if it cannot be that of anybody."""
+    for prefix, make, form in zip(
+        (BANK_PREFIX, ADDRESS_PREFIX, USER_PREFIX),
+        (bank_account_key, address_key, user_key),
+        _PARTS,
+        strict=True,
+    ):
+        parts = form.fullmatch(text.removeprefix(prefix)) if text.startswith(prefix) else None
+        if parts:
+            return make(**parts.groupdict())
+    return ""
 
 
 def key_text(key: str) -> str:

@@ -182,16 +182,18 @@ def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
         ({"needed1": "1", "currencies": "NGN", "above": "five"}, "Enter an amount, such as 5,000,000."),
         ({"needed1": "2", "of1": "named"}, "Select at least one person."),
         ({"needed1": "1", "hours": "inside"}, "Select at least one weekday."),
+        ({"needed1": "1", "currencies": "NGM"}, "Unknown currency: NGM. Known: NGN, USD, USDT."),
+        ({"needed1": "1", "networks": "TRON"}, "Unknown network: TRON."),
     ],
 )
 def test_an_invalid_rule_is_explained_and_nothing_typed_is_lost(
     as_administrator: Client, values: dict[str, Any], message: str
 ) -> None:
     as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "needed1": "2"})
-    response = as_administrator.post(f"{DRAFT}rules/new/", {"networks": "TRON", **values})
+    response = as_administrator.post(f"{DRAFT}rules/new/", {"networks": "trc20", **values})
     assert response.status_code == 422
     assert message in text(response)
-    assert 'value="TRON"' in response.content.decode()
+    assert f'value="{values.get("networks", "trc20")}"' in response.content.decode()
     assert "Transfers need 2 other people" in page(as_administrator, DRAFT)
 
 
@@ -210,14 +212,22 @@ def test_lists_are_typed_one_in_each_line(as_administrator: Client) -> None:
     url = f"{DRAFT}lists/"
     typed = {
         "time_zone": "Africa/Lagos",
-        "lists": "Suppliers: bank:044:0123456789, user:ada\nOwn: bank:044:1",
+        "lists": "Suppliers: bank:044:0123456789, user:Ada\nOwn: bank:044:0000000001",
     }
     assert as_administrator.post(url, typed).status_code == 302
     as_administrator.post(f"{DRAFT}rules/new/", {"on_list": "Suppliers", "needed1": "1"})
     assert "All operations to the list “Suppliers” need 1 other person" in page(as_administrator, DRAFT)
-    too_long = {"lists": f"Suppliers: user:{'a' * 200}"}
-    for wrong in ({"lists": "Suppliers"}, {"lists": "Own: user:a"}, {"time_zone": "Mars"}, too_long):
-        assert as_administrator.post(url, typed | wrong).status_code == 422
+    assert "user ada" in page(as_administrator, DRAFT)
+    for wrong, message in (
+        ({"lists": "Suppliers"}, "is not a list"),
+        ({"lists": "Own: user:a"}, "A rule names a missing list"),
+        ({"time_zone": "Mars"}, "Unknown time zone"),
+        ({"lists": f"Suppliers: user:{'a' * 200}"}, "is not a recipient"),
+        ({"lists": "Suppliers: bank:044:012345678"}, "“bank:044:012345678” on the list “Suppliers” is not"),
+        ({"lists": "Suppliers: 0123456789"}, "“0123456789” on the list “Suppliers” is not a recipient"),
+    ):
+        answer = as_administrator.post(url, typed | wrong)
+        assert (answer.status_code, message in text(answer)) == (422, True), message
 
 
 def test_a_typed_operation_shows_the_rule_and_why_none_before_it(
@@ -437,3 +447,11 @@ def test_another_time_zone_is_shown_and_counted_wherever_it_is_judged(
     assert zones in page(as_other, f"{SETTINGS}proposals/{operation.pk}/")
     factories.approve(operation, other_administrator)
     assert zones in page(as_other, f"{SETTINGS}versions/2/")
+
+
+def test_hours_name_the_zone_of_the_document(as_administrator: Client, preparer: User) -> None:
+    hours = {"when": {"hours": {"weekdays": [0, 1, 2, 3, 4, 5, 6]}}, "levels": [{"needed": 1}]}
+    put_in_effect(hours, time_zone="Africa/Lagos")
+    assert "in the time zone Africa/Lagos" in page(as_administrator, f"{DRAFT}rules/new/")
+    assert "00:00 to 24:00 (Africa/Lagos) need 1 other person" in page(as_administrator, SETTINGS)
+    assert "00:00 to 24:00 (Africa/Lagos) need 1 other person" in factories.prepared(preparer).rule_sentence
