@@ -1,5 +1,6 @@
 """Settings, Approval policies: the rules in effect, proposing a new version, its replay, and an operation to try."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -40,6 +41,7 @@ from backoffice.operations.workflow.prepare import prepare_operation
 from backoffice.policies.document import LAST_RULE, PolicyDocument, Rule, TotalOf, Window
 from backoffice.policies.evaluator import Condition, DescribedOperation, Evaluator, RecipientFacts
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion, policy_in_effect
+from backoffice.policies.names import with_current_names
 from backoffice.policies.people import read_people
 from backoffice.policies.sentences import (
     Difference,
@@ -74,9 +76,10 @@ def version(request: StaffRequest, number: int) -> HttpResponse:
     document = _unaltered(found[number])
     before = found.get(number - 1)
     if document is not None:
+        document = with_current_names(document)
         context |= _shown(PolicyInEffect(number, document))
         old = _unaltered(before) if before else PolicyDocument()
-        context |= compared(old, document) if old is not None else {"compared": None}
+        context |= compared(with_current_names(old), document) if old is not None else {"compared": None}
     return render(request, "governance/policy_version.html", context)
 
 
@@ -89,11 +92,15 @@ def _unaltered(stored: PolicyVersion) -> PolicyDocument | None:
 
 
 def _policy() -> PolicyInEffect:
-    """The policy in effect; 404 if it was altered: then the integrity checks and every refusal say so."""
+    """The policy in effect, with the names that people and groups have now.
+
+    404 if it was altered: then the integrity checks and every refusal say so.
+    """
     try:
-        return policy_in_effect()
+        policy = policy_in_effect()
     except AlteredPolicyError as exc:
         raise Http404 from exc
+    return replace(policy, document=with_current_names(policy.document))
 
 
 def _shown(policy: PolicyInEffect) -> dict[str, Any]:
@@ -109,11 +116,14 @@ def _shown(policy: PolicyInEffect) -> dict[str, Any]:
 
 
 def _draft(request: StaffRequest) -> tuple[int, PolicyDocument]:
-    """The number that the draft replaces, and the draft: at first, the rules in effect."""
+    """The number that the draft replaces, and the draft: at first, the rules in effect.
+
+    With the names that people and groups have now, so that a renamed group does not stop the next version.
+    """
     kept = request.session.get(_DRAFT)
     if kept is not None:
         try:
-            return kept["replaces"], PolicyDocument.model_validate(kept["document"])
+            return kept["replaces"], with_current_names(PolicyDocument.model_validate(kept["document"]))
         except ValidationError:  # kept by another release
             del request.session[_DRAFT]
     policy = _policy()
@@ -279,7 +289,11 @@ def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation, payload = _proposal_or_404(request, pk)
     replaced = PolicyVersion.objects.filter(number=payload.replaces).first()
     old = PolicyDocument.model_validate(replaced.document) if replaced else _policy_without_versions()
-    context = {"operation": operation, "payload": payload, **compared(old, payload.document)}
+    context = {
+        "operation": operation,
+        "payload": payload,
+        **compared(with_current_names(old), payload.document),
+    }
     return render(request, "governance/policy_proposal.html", context)
 
 

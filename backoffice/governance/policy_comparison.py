@@ -14,7 +14,7 @@ _NAMED_AT_MOST = 500
 def compared(
     old: PolicyDocument, new: PolicyDocument, *, leave_out: Difference | None = None
 ) -> dict[str, Any]:
-    """What `_policy_comparison.html` shows: rules without those of this difference, changed lists, the zones.
+    """What the comparison of a page shows: rules without those of this difference, changed lists, the zones.
 
     Recipients on lists are shown with their names in the register. One query if a list differs.
     """

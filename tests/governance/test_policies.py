@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.html import strip_tags
 from pytest_django import DjangoAssertNumQueries
 
+from backoffice.accounts.groups import rename_group
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
@@ -25,7 +26,7 @@ from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.policies.versions import NGN, document, group, proposed, put_in_effect
+from tests.policies.versions import NGN, document, group, levels, of_group, proposed, put_in_effect
 from tests.recipients import registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -129,13 +130,13 @@ def test_a_version_is_proposed_in_forms_and_approved_by_another_administrator(
 ) -> None:
     third = factories.person("Ngozi Eze", Role.APPROVER)
     treasury, directors = group("Treasury", approver), group("Directors", second_approver, third)
-    levels = {
+    values = {
         "needed1": "1",
         "of1": f"group:{treasury.pk}",
         "needed2": "2",
         "of2": f"group:{directors.pk}",
     }
-    assert as_administrator.post(f"{DRAFT}rules/new/", RULE | levels).status_code == 302
+    assert as_administrator.post(f"{DRAFT}rules/new/", RULE | values).status_code == 302
     sentence = "Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury"
     shown = page(as_administrator, DRAFT)
     assert sentence in shown
@@ -455,3 +456,24 @@ def test_hours_name_the_zone_of_the_document(as_administrator: Client, preparer:
     assert "in the time zone Africa/Lagos" in page(as_administrator, f"{DRAFT}rules/new/")
     assert "00:00 to 24:00 (Africa/Lagos) need 1 other person" in page(as_administrator, SETTINGS)
     assert "00:00 to 24:00 (Africa/Lagos) need 1 other person" in factories.prepared(preparer).rule_sentence
+
+
+def test_a_renamed_group_has_its_new_name_everywhere_and_stops_no_draft(
+    as_administrator: Client,
+    other_administrator: User,
+    preparer: User,
+    approver: User,
+    second_approver: User,
+) -> None:
+    directors = group("Directors", approver, second_approver)
+    put_in_effect({"when": {"kinds": ["withdrawal"]}, **levels((1, of_group(directors)), (1, {}))})
+    waiting = factories.prepared(preparer)
+    rename_group(directors.pk, name="Board")
+    for url in (SETTINGS, DRAFT, f"{SETTINGS}versions/1/", waiting.get_absolute_url()):
+        shown = page(as_administrator, url)
+        assert ("1 of Board" in shown, "Directors" in shown) == (True, False), url
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "refuse": "No"})
+    operation = proposed_in_forms(as_administrator)
+    assert "1 added, 0 changed, 0 removed" in page(as_administrator, operation.get_absolute_url())
+    factories.approve(operation, other_administrator)
+    assert PolicyVersion.objects.count() == 2
