@@ -1,5 +1,6 @@
 """Settings, Approval policies: the rules in effect, proposing a new version, its replay, and an operation to try."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -26,7 +27,7 @@ from backoffice.governance.policy_forms import (
     lists_text,
     rule_initial,
 )
-from backoffice.governance.policy_replay import Change, Replay, replay, replay_csv
+from backoffice.governance.policy_replay import MOST_OPERATIONS, Change, Replay, replay, replay_csv
 from backoffice.operations import permissions
 from backoffice.operations.errors import ContentUnreadableError, OperationError
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind, ApprovalPolicyPayload
@@ -334,18 +335,19 @@ def _replay_page(
     request: StaffRequest, document: PolicyDocument, operation: Operation | None
 ) -> HttpResponse:
     found = replay(document, clock.now())
+    sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
     if request.GET.get("format") == "csv":
-        response = HttpResponse(replay_csv(found), content_type="text/csv; charset=utf-8")
+        response = HttpResponse(replay_csv(found, sentences), content_type="text/csv; charset=utf-8")
         response["Content-Disposition"] = 'attachment; filename="policy-replay.csv"'
         return response
-    return render(request, "governance/policy_replay.html", _replay_context(found, document, operation))
+    return render(request, "governance/policy_replay.html", _replay_context(found, sentences, operation))
 
 
-def _replay_context(found: Replay, document: PolicyDocument, operation: Operation | None) -> dict[str, Any]:
+def _replay_context(found: Replay, sentences: Sequence[str], operation: Operation | None) -> dict[str, Any]:
     changed = found.changed
-    sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
     return {
         "replay": found,
+        "most": MOST_OPERATIONS,
         "operation": operation,
         "changes": [(change.label, found.totals[change.value]) for change in Change],
         "headings": [change.label for change in Change],

@@ -272,6 +272,8 @@ def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
         csv.DictReader(io.StringIO(as_administrator.get(f"{DRAFT}replay/?format=csv").content.decode()))
     )
     assert {row["reference"]: row["change"] for row in rows}[small.reference] == "more"
+    sentences = {row["reference"]: row["sentence"] for row in rows}
+    assert sentences[small.reference] == "Withdrawals need 2 other people"
     assert len(rows) == 3
 
 
@@ -294,6 +296,17 @@ def test_the_replay_decides_as_the_preparation_did(preparer: User, approver: Use
     found = replay(document(*rules), clock.now())
     assert [one.change for one in found.operations] == [Change.SAME] * 8
     assert {one.needed for one in found.operations} == {1, 2}
+
+
+def test_a_replay_that_leaves_out_operations_says_so(
+    as_administrator: Client, preparer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.prepared(preparer)
+    assert "Only the newest" not in page(as_administrator, f"{DRAFT}replay/")
+    factories.prepared_to_another_account(preparer)
+    for module in ("policies", "policy_replay"):
+        monkeypatch.setattr(f"backoffice.governance.{module}.MOST_OPERATIONS", 1)
+    assert "Only the newest 1 operations of this period" in page(as_administrator, f"{DRAFT}replay/")
 
 
 def many_operations(preparer: User, count: int) -> None:
