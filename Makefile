@@ -68,7 +68,7 @@ test-simulation: $(READY)  ## 20,000 random histories of people, processes and f
 test-policies: $(READY)  ## approval policies beside a naive evaluator, 100,000 random ones from a new seed, which is printed
 	@seed=$${POLICY_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**31))')}; echo "POLICY_SEED=$$seed"; \
 	POLICY_CASES=$${POLICY_CASES:-100000} POLICY_SEED=$$seed \
-	$(BIN)/pytest tests/policies/test_evaluator.py tests/policies/test_stand_ins.py
+	$(BIN)/pytest tests/policies/test_evaluator.py tests/policies/test_stand_ins.py tests/operations/test_descriptions.py
 
 check: types rules catalogues docs  ## formatting, lint, types, import directions, templates, migrations, deployment, documentation
 

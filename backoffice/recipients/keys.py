@@ -35,25 +35,20 @@ def user_key(username: str) -> str:
     return f"{USER_PREFIX}{username.casefold()}"
 
 
-_PARTS = (
-    re.compile(r"(?P<bank_code>[0-9A-Za-z-]{1,20}):(?P<account_number>[0-9]{10})"),
-    re.compile(r"(?P<address>[\x21-\x7e]{1,128})"),
-    re.compile(r"(?P<username>[A-Za-z0-9._@+-]{1,64})"),
-)
+_BANK_ACCOUNT = re.compile(r"([0-9A-Za-z-]{1,20}):([0-9]{10})")
+_ADDRESS = re.compile(r"[\x21-\x7e]{1,128}")
+_USERNAME = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
 
 
 def canonical_key(text: str) -> str:
     """A typed key as payments have it, such as `bank:044:0123456789`; empty if it cannot be that of anybody."""
-    for prefix, make, form in zip(
-        (BANK_PREFIX, ADDRESS_PREFIX, USER_PREFIX),
-        (bank_account_key, address_key, user_key),
-        _PARTS,
-        strict=True,
-    ):
-        parts = form.fullmatch(text.removeprefix(prefix)) if text.startswith(prefix) else None
-        if parts:
-            return make(**parts.groupdict())
-    return ""
+    prefix, _, rest = text.partition(":")
+    account = _BANK_ACCOUNT.fullmatch(rest) if f"{prefix}:" == BANK_PREFIX else None
+    if account:
+        return bank_account_key(account[1], account[2])
+    if f"{prefix}:" == ADDRESS_PREFIX and _ADDRESS.fullmatch(rest):
+        return address_key(rest)
+    return user_key(rest) if f"{prefix}:" == USER_PREFIX and _USERNAME.fullmatch(rest) else ""
 
 
 def key_text(key: str) -> str:

@@ -65,7 +65,7 @@ RECIPIENTS = (
     Safeguard(
         "another network begins cooling again",
         "backoffice.operations.lifecycle.recipient:_next_version",
-        {" and newest.network == payload.network": ""},
+        {"        and newest.network == payload.network\n": ""},
         _TESTS + "test_a_further_network_is_agreed_on_and_begins_cooling_again",
     ),
     Safeguard(

@@ -350,7 +350,8 @@ class RecipientForm(RecipientAccountForm):
         for name in fixed:
             self.fields[name].widget = forms.HiddenInput()
         if self.is_bound:
-            typed: Any = self.data.copy()
+            data: Any = self.data
+            typed = data.copy()
             for name, value in fixed.items():
                 typed[name] = value
             self.data = typed
