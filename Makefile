@@ -11,7 +11,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .PHONY: demo trial smoke rehearse upgrade-check drill test test-contract test-faults faults-on-postgresql faults-on-sqlite
-.PHONY: sabotage test-simulation audit parts
+.PHONY: sabotage test-simulation test-policies audit parts
 .PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
@@ -63,6 +63,12 @@ test-simulation: $(READY)  ## 20,000 random histories of people, processes and f
 	SIMULATION_HISTORIES=$${SIMULATION_HISTORIES:-20000} \
 	SIMULATION_SEED=$${SIMULATION_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**31))')} \
 	$(BIN)/pytest tests/simulation --numprocesses 2 $(ARGS)
+	$(MAKE) test-policies
+
+test-policies: $(READY)  ## approval policies beside a naive evaluator, 100,000 random ones from a new seed, which is printed
+	@seed=$${POLICY_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**31))')}; echo "POLICY_SEED=$$seed"; \
+	POLICY_CASES=$${POLICY_CASES:-100000} POLICY_SEED=$$seed \
+	$(BIN)/pytest tests/policies/test_evaluator.py tests/policies/test_stand_ins.py tests/operations/test_descriptions.py
 
 check: types rules catalogues docs  ## formatting, lint, types, import directions, templates, migrations, deployment, documentation
 

@@ -151,8 +151,8 @@ STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", defaul
 ALLOW_LIST: frozenset[str] = settings_values.allow_listed_kinds(
     env.list("COUNTERSIGN_ALLOW_LIST", default=[])
 )
-#: Hours before which a recipient that was added, or whose name or currency was changed, cannot be paid by the kinds in
-#: `COUNTERSIGN_ALLOW_LIST`.
+#: Hours before which an approved recipient that was added, or whose name, currency or networks were changed, cannot be
+#: paid, by any kind.
 RECIPIENT_COOLING_HOURS: int = env.int("COUNTERSIGN_RECIPIENT_COOLING_HOURS", default=0)
 #: What a recipient can be paid in total before the hours of `COUNTERSIGN_RECIPIENT_COOLING_HOURS` have passed, such as
 #: `NGN=50000,USD=100`. Nothing in a currency that is not named.

@@ -1,5 +1,7 @@
 """Settings, Approval policies: the rules in effect, proposing a new version, its replay, and an operation to try."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,6 +18,7 @@ from pydantic import ValidationError
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
+from backoffice.governance.policy_comparison import compared
 from backoffice.governance.policy_forms import (
     ListsForm,
     PeopleChoices,
@@ -24,7 +27,7 @@ from backoffice.governance.policy_forms import (
     lists_text,
     rule_initial,
 )
-from backoffice.governance.policy_replay import Change, Replay, replay, replay_csv
+from backoffice.governance.policy_replay import MOST_OPERATIONS, Change, Replay, replay, replay_csv
 from backoffice.operations import permissions
 from backoffice.operations.errors import ContentUnreadableError, OperationError
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind, ApprovalPolicyPayload
@@ -39,14 +42,17 @@ from backoffice.operations.workflow.prepare import prepare_operation
 from backoffice.policies.document import LAST_RULE, PolicyDocument, Rule, TotalOf, Window
 from backoffice.policies.evaluator import Condition, DescribedOperation, Evaluator, RecipientFacts
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion, policy_in_effect
+from backoffice.policies.names import with_current_names
 from backoffice.policies.people import read_people
 from backoffice.policies.sentences import (
     Difference,
     compare,
+    compare_lists,
     last_rule_sentence,
     levels_text,
-    rule_sentence,
+    rule_sentences,
 )
+from backoffice.recipients.keys import key_text
 
 _DRAFT = "policy_draft"
 _EARLIER_VERSIONS = 50
@@ -71,9 +77,10 @@ def version(request: StaffRequest, number: int) -> HttpResponse:
     document = _unaltered(found[number])
     before = found.get(number - 1)
     if document is not None:
+        document = with_current_names(document)
         context |= _shown(PolicyInEffect(number, document))
         old = _unaltered(before) if before else PolicyDocument()
-        context["compared"] = compare(old, document) if old is not None else None
+        context |= compared(with_current_names(old), document) if old is not None else {"compared": None}
     return render(request, "governance/policy_version.html", context)
 
 
@@ -86,18 +93,23 @@ def _unaltered(stored: PolicyVersion) -> PolicyDocument | None:
 
 
 def _policy() -> PolicyInEffect:
-    """The policy in effect; 404 if it was altered: then the integrity checks and every refusal say so."""
+    """The policy in effect, with the names that people and groups have now.
+
+    404 if it was altered: then the integrity checks and every refusal say so.
+    """
     try:
-        return policy_in_effect()
+        policy = policy_in_effect()
     except AlteredPolicyError as exc:
         raise Http404 from exc
+    return replace(policy, document=with_current_names(policy.document))
 
 
 def _shown(policy: PolicyInEffect) -> dict[str, Any]:
     return {
         "policy": policy,
-        "sentences": [rule_sentence(rule) for rule in policy.document.rules],
+        "sentences": rule_sentences(policy.document),
         "last_rule": last_rule_sentence(LAST_RULE.levels),
+        "lists": [(each.name, [key_text(key) for key in each.keys]) for each in policy.document.lists],
     }
 
 
@@ -105,11 +117,14 @@ def _shown(policy: PolicyInEffect) -> dict[str, Any]:
 
 
 def _draft(request: StaffRequest) -> tuple[int, PolicyDocument]:
-    """The number that the draft replaces, and the draft: at first, the rules in effect."""
+    """The number that the draft replaces, and the draft: at first, the rules in effect.
+
+    With the names that people and groups have now, so that a renamed group does not stop the next version.
+    """
     kept = request.session.get(_DRAFT)
     if kept is not None:
         try:
-            return kept["replaces"], PolicyDocument.model_validate(kept["document"])
+            return kept["replaces"], with_current_names(PolicyDocument.model_validate(kept["document"]))
         except ValidationError:  # kept by another release
             del request.session[_DRAFT]
     policy = _policy()
@@ -130,10 +145,10 @@ def _draft_page(request: StaffRequest, problem: str = "") -> HttpResponse:
     replaces, document = _draft(request)
     policy = _policy()
     context = {
-        "rules": [(number, rule_sentence(rule)) for number, rule in enumerate(document.rules, start=1)],
+        "rules": list(enumerate(rule_sentences(document), start=1)),
         "last_rule": last_rule_sentence(LAST_RULE.levels),
         "document": document,
-        "compared": [one for one in compare(policy.document, document) if one.difference != Difference.SAME],
+        **compared(policy.document, document, leave_out=Difference.SAME),
         "is_changed": document != policy.document,
         "is_outdated": (policy.number or 0) != replaces,
         "problem": problem,
@@ -165,7 +180,8 @@ def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
         _keep(request, replaces, document.model_copy(update={"rules": tuple(rules)}))
         return redirect("governance:policy_draft")
     status = 422 if form.is_bound else 200
-    return render(request, "governance/policy_rule.html", {"form": form, "number": number}, status=status)
+    context = {"form": form, "number": number, "document": document}
+    return render(request, "governance/policy_rule.html", context, status=status)
 
 
 def _rule_or_404(document: PolicyDocument, number: int) -> Rule:
@@ -249,14 +265,18 @@ def _submission(request: StaffRequest) -> UUID:
 
 
 def _payload(replaces: int, document: PolicyDocument) -> ApprovalPolicyPayload:
-    compared = compare(_policy().document, document)
-    count = {each: sum(one.difference == each for one in compared) for each in Difference}
+    old = _policy().document
+    rules, lists = compare(old, document), compare_lists(old, document)
+    count = {each: sum(one.difference == each for one in rules) for each in Difference}
     return ApprovalPolicyPayload(
         replaces=replaces,
         document=document,
         added=count[Difference.ADDED],
         changed=count[Difference.CHANGED],
         removed=count[Difference.REMOVED],
+        listed=sum(len(one.added) for one in lists),
+        unlisted=sum(len(one.removed) for one in lists),
+        time_zone_before=old.time_zone if old.time_zone != document.time_zone else "",
     )
 
 
@@ -270,7 +290,11 @@ def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation, payload = _proposal_or_404(request, pk)
     replaced = PolicyVersion.objects.filter(number=payload.replaces).first()
     old = PolicyDocument.model_validate(replaced.document) if replaced else _policy_without_versions()
-    context = {"operation": operation, "payload": payload, "compared": compare(old, payload.document)}
+    context = {
+        "operation": operation,
+        "payload": payload,
+        **compared(with_current_names(old), payload.document),
+    }
     return render(request, "governance/policy_proposal.html", context)
 
 
@@ -311,18 +335,19 @@ def _replay_page(
     request: StaffRequest, document: PolicyDocument, operation: Operation | None
 ) -> HttpResponse:
     found = replay(document, clock.now())
+    sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
     if request.GET.get("format") == "csv":
-        response = HttpResponse(replay_csv(found), content_type="text/csv; charset=utf-8")
+        response = HttpResponse(replay_csv(found, sentences), content_type="text/csv; charset=utf-8")
         response["Content-Disposition"] = 'attachment; filename="policy-replay.csv"'
         return response
-    return render(request, "governance/policy_replay.html", _replay_context(found, document, operation))
+    return render(request, "governance/policy_replay.html", _replay_context(found, sentences, operation))
 
 
-def _replay_context(found: Replay, document: PolicyDocument, operation: Operation | None) -> dict[str, Any]:
+def _replay_context(found: Replay, sentences: Sequence[str], operation: Operation | None) -> dict[str, Any]:
     changed = found.changed
-    sentences = [rule_sentence(rule) for rule in document.rules] + [last_rule_sentence(LAST_RULE.levels)]
     return {
         "replay": found,
+        "most": MOST_OPERATIONS,
         "operation": operation,
         "changes": [(change.label, found.totals[change.value]) for change in Change],
         "headings": [change.label for change in Change],
@@ -383,13 +408,13 @@ def _described(form: TryForm, document: PolicyDocument) -> DescribedOperation:
 def _tried(document: PolicyDocument, operation: DescribedOperation) -> dict[str, Any]:
     evaluator = Evaluator(document)
     decision = evaluator.decide(operation)
-    is_last = decision.number > len(document.rules)
+    sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
     return {
         "decision": decision,
-        "sentence": last_rule_sentence(LAST_RULE.levels) if is_last else rule_sentence(decision.rule),
+        "sentence": sentences[decision.number - 1],
         "approvals": levels_text(decision.rule.levels) if decision.rule.levels else "",
         "misses": [
-            (rule_sentence(document.rules[place]), ", ".join(str(Condition(one).label) for one in missed))
+            (sentences[place], ", ".join(str(Condition(one).label) for one in missed))
             for place, missed in enumerate(evaluator.misses(operation))
         ],
     }

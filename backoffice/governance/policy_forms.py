@@ -1,11 +1,13 @@
 """The forms of approval policies: one rule, the lists and the time zone, and an operation to try."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from zoneinfo import available_timezones
 
 from django import forms
+from django.conf import settings
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
@@ -15,6 +17,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import searched_amount
+from backoffice.ledger import accounts as ledger
 from backoffice.policies.document import (
     MOST_APPROVALS,
     MOST_LEVELS,
@@ -33,6 +36,7 @@ from backoffice.policies.document import (
     Window,
 )
 from backoffice.policies.sentences import kind_names, weekday_name
+from backoffice.recipients.keys import canonical_key
 from payments_gateway import CURRENCIES
 
 if TYPE_CHECKING:
@@ -221,6 +225,21 @@ class RuleForm(PageForm):
         folded = ("preparer", "on_list", "networks", "total_above", "hours", "more_rows_than")
         return any(self[name].value() not in {None, ""} or self[name].errors for name in folded)
 
+    def clean_currencies(self) -> tuple[str, ...]:
+        """Refuse what the provider has no balances or wallets in: such a rule would never fit."""
+        return _known_in(
+            _listed(self.cleaned_data["currencies"].upper()),
+            {*ledger.known_currencies(), *settings.SECOND_APPROVAL_ABOVE, *_typed_before(self, "currencies")},
+            gettext("Unknown currency: {unknown}. Known: {known}."),
+        )
+
+    def clean_networks(self) -> tuple[str, ...]:
+        return _known_in(
+            _listed(self.cleaned_data["networks"]),
+            {*ledger.known_networks(), *_typed_before(self, "networks")},
+            gettext("Unknown network: {unknown}. Known: {known}."),
+        )
+
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         self.rule: Rule | None = None
@@ -237,7 +256,7 @@ class RuleForm(PageForm):
 
     def _conditions(self) -> Conditions:
         values = self.cleaned_data
-        codes = _listed(values["currencies"].upper())
+        codes = values["currencies"]
         band = (values["above"], values["up_to"])
         return Conditions(
             kinds=tuple(values["kinds"]),
@@ -247,7 +266,7 @@ class RuleForm(PageForm):
             amount=AmountBand(above=band[0], up_to=band[1]) if band != (None, None) else None,
             recipient=values["recipient"] or None,
             on_list=values["on_list"],
-            networks=_listed(values["networks"]),
+            networks=values["networks"],
             preparer=self.people.read(values["preparer"]) if values["preparer"] else None,
             total=self._total(values["total_above"]),
             hours=self._hours() if values["hours"] else None,
@@ -326,6 +345,22 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
+def _typed_before(form: forms.Form, name: str) -> tuple[str, ...]:
+    """What the rule had when it was opened stays valid, also if the provider's list is shorter now."""
+    return _listed(str(form.initial.get(name) or ""))
+
+
+def _known_in(names: Sequence[str], known: Collection[str], message: str) -> tuple[str, ...]:
+    """These names as they are known, whatever the case of their letters."""
+    spelled = {name.casefold(): name for name in known}
+    unknown = [name for name in names if name.casefold() not in spelled]
+    if unknown:
+        raise forms.ValidationError(
+            message.format(unknown=", ".join(unknown), known=", ".join(sorted(known)))
+        )
+    return tuple(dict.fromkeys(spelled[name.casefold()] for name in names))
+
+
 _SENTENCES: "dict[str, StrOrPromise]" = {
     "an amount needs exactly one currency": _("An amount or a total needs exactly one currency."),
     "the lower end is not below the upper end": _("“Amount above” must be less than “Amount up to”."),
@@ -363,6 +398,12 @@ class ListsForm(PageForm):
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
     )
 
+    def clean_time_zone(self) -> str:
+        name: str = self.cleaned_data["time_zone"].strip()
+        if name not in available_timezones():
+            raise forms.ValidationError(gettext("Unknown time zone. Enter a name such as Africa/Lagos."))
+        return name
+
     def clean_lists(self) -> tuple[RecipientList, ...]:
         found = []
         for line in filter(str.strip, self.cleaned_data["lists"].splitlines()):
@@ -374,12 +415,26 @@ class ListsForm(PageForm):
                     )
                 )
             try:
-                found.append(RecipientList(name=name, keys=_listed(keys)))
+                found.append(RecipientList(name=name, keys=_recipients_in(name, keys)))
             except ValidationError as exc:
                 raise forms.ValidationError(
                     gettext("A name or a recipient is longer than 200 characters.")
                 ) from exc
         return tuple(found)
+
+
+def _recipients_in(name: str, keys: str) -> tuple[str, ...]:
+    """The typed keys as payments have them."""
+    found = {typed: canonical_key(typed) for typed in _listed(keys)}
+    wrong = next((typed for typed, key in found.items() if not key), None)
+    if wrong is not None:
+        raise forms.ValidationError(
+            gettext(
+                "“{typed}” on the list “{name}” is not a recipient. Write bank:, the bank code, a colon and 10 digits; "
+                "address: and the address; or user: and the username."
+            ).format(typed=wrong[:80], name=name.strip()[:80])
+        )
+    return tuple(dict.fromkeys(found.values()))
 
 
 def lists_text(lists: Sequence[RecipientList]) -> str:

@@ -1,6 +1,7 @@
 """A version of the policies over past operations: which would have been refused, or needed more or fewer approvals.
 
-Each operation is described as it was when it was prepared, so what was known then decides, not what is known now.
+Each operation is described as it was when it was prepared, so what was known then decides, not what is known now. Only
+the roles and groups of its preparer are those of now.
 """
 
 import csv
@@ -72,6 +73,7 @@ class Replay:
 
     since: datetime
     operations: Sequence[ReplayedOperation]
+    is_cut: bool = False  # older ones of the period are left out
 
     @property
     def changed(self) -> list[ReplayedOperation]:
@@ -104,7 +106,8 @@ def replay(document: PolicyDocument, now: datetime) -> Replay:
     found = Operation.objects.filter(prepared_at__gt=since, batch_row__isnull=True).order_by(
         "-prepared_at", "-id"
     )
-    rows = [row for row in found.values_list(*_COLUMNS, *_FURTHER)[:MOST_OPERATIONS] if row[2] in KINDS]
+    read = list(found.values_list(*_COLUMNS, *_FURTHER)[: MOST_OPERATIONS + 1])
+    rows = [row for row in read[:MOST_OPERATIONS] if row[2] in KINDS]
     subjects = [_subject(row) for row in rows]
     batches = _batch_rows([row[0] for row in rows if row[2] == BatchKind.name])
     history = History(document, subjects, rows=[row for each in batches.values() for row in each])
@@ -113,7 +116,7 @@ def replay(document: PolicyDocument, now: datetime) -> Replay:
         _replayed(evaluator, history, subject, row, batches.get(row[0], []))
         for subject, row in zip(subjects, rows, strict=True)
     ]
-    return Replay(since, [one for one in operations if one])
+    return Replay(since, [one for one in operations if one], is_cut=len(read) > MOST_OPERATIONS)
 
 
 def _subject(row: tuple[Any, ...]) -> StoredSubject:
@@ -169,8 +172,8 @@ def _replayed(
     )
 
 
-def replay_csv(replayed: Replay) -> bytes:
-    """Every operation of the replay, with its rule."""
+def replay_csv(replayed: Replay, sentences: Sequence[str]) -> bytes:
+    """Every operation of the replay, with its rule and the sentence of that rule."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(
@@ -184,6 +187,7 @@ def replay_csv(replayed: Replay) -> bytes:
             "would_need",
             "rule",
             "change",
+            "sentence",
         )
     )
     for one in replayed.operations:
@@ -200,6 +204,7 @@ def replay_csv(replayed: Replay) -> bytes:
                 one.would_need,
                 one.rule,
                 one.change.value,
+                sentences[one.rule - 1],
             )
         )
     return out.getvalue().encode()

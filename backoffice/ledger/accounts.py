@@ -348,6 +348,18 @@ def _has_wallet_config() -> bool:
     return "wallet_config" in provider_profile().capabilities
 
 
+def known_currencies() -> set[str]:
+    """The codes of all currencies that the provider has, as last reported, without a request."""
+    listed = [one.code for one in _CURRENCIES.cached().value or []]
+    return {*CURRENCIES, *cached_supported_wallets(), *listed}
+
+
+def known_networks() -> set[str]:
+    """The networks of all cryptocurrencies, as last reported and in the provider profile, without a request."""
+    wallets = cached_supported_wallets().values()
+    return {*provider_profile().transfer_networks, *chain.from_iterable(wallets)}
+
+
 def _fetch_networks(deadline: float = PAGE_OPENING_TIMEOUT) -> dict[str, list[str]] | None:
     options = gateway(deadline=deadline).extras.wallet_config()
     return {option.currency: option.networks for option in options if option.networks} or None

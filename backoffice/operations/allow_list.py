@@ -1,13 +1,14 @@
 """Who may be paid: by the kinds of `COUNTERSIGN_ALLOW_LIST`, approved recipients of the register only.
 
-A payment to a recipient that was added or changed recently can be prepared and approved. It is sent once cooling has
-ended, or before within a ceiling, or with one more approval, as the settings permit.
+By every kind, a payment to an approved recipient that was added or changed recently can be prepared and approved. It is
+sent once cooling has ended, or before within a ceiling, or with one more approval, as the settings permit.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -21,6 +22,7 @@ from backoffice.operations.errors import (
     RecipientAlteredError,
     RecipientCoolingError,
     RecipientCurrencyError,
+    RecipientNetworkError,
     RecipientNotApprovedError,
 )
 from backoffice.operations.kinds.base import Payload
@@ -32,7 +34,20 @@ from backoffice.operations.states import NOT_EXECUTED
 from backoffice.recipients.models import AlteredRecipientError, RecipientState, RecipientVersion
 from backoffice.recipients.register import newest_versions, versions_in_effect
 
-_Paid = tuple[str, str]  # the key of a recipient, and the currency that it is paid in
+
+class Paid(NamedTuple):
+    """The key of a recipient, and how it is paid. The network is empty for all but addresses."""
+
+    key: str
+    currency: str
+    network: str
+
+
+def paid_by(kind: AnyKind, payload: Payload) -> Paid:
+    """Whom a payment pays; without a key if it pays nobody."""
+    debit = kind.debit(payload)
+    network = str(getattr(payload, "network", "") or "")
+    return Paid(kind.recipient(payload).key, debit.currency if debit else "", network)
 
 
 def is_allow_listed(kind: str) -> bool:
@@ -43,9 +58,11 @@ def is_allow_listed(kind: str) -> bool:
 def check_recipients(operation_id: UUID, kind: AnyKind, payload: Payload) -> None:
     """Raises RecipientNotApprovedError for a recipient that two people did not agree on, where they have to be.
 
-    RecipientCurrencyError for one that is paid in another currency, RecipientAlteredError for an altered register.
+    RecipientCurrencyError for one that is paid in another currency, RecipientNetworkError for an address on another
+    network, RecipientAlteredError for an altered register.
     """
-    _check(_paid_by(operation_id, kind, payload))
+    if is_allow_listed(_paying_kind(kind, payload)):
+        _check(_paid_by(operation_id, kind, payload))
 
 
 def check_payable(operation: Operation) -> None:
@@ -54,7 +71,7 @@ def check_payable(operation: Operation) -> None:
     Where one more approval may take the place of cooling, `approval.requirements.required_levels` requires it instead.
     """
     kind, payload = read_content(operation)
-    _check(_paid_by(operation.pk, kind, payload))
+    check_recipients(operation.pk, kind, payload)
     until = held_until(operation)
     if until is not None and not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
         raise RecipientCoolingError(until)
@@ -65,14 +82,14 @@ def held_until(operation: Operation) -> datetime | None:
 
     It does not hold what stays, with all that was sent to the recipient since cooling began, within the ceiling.
     """
-    if not settings.RECIPIENT_COOLING_HOURS or not is_allow_listed(operation.kind):
+    if not settings.RECIPIENT_COOLING_HOURS:
         return None
-    kind, payload = read_content(operation)
+    key = paid_by(*read_content(operation)).key  # a batch pays nobody itself: its operations do
     try:
-        found = versions_in_effect({key for key, _ in _paid_by(operation.pk, kind, payload)})
+        found = versions_in_effect({key} - {""})
     except AlteredRecipientError as exc:
         raise RecipientAlteredError from exc
-    cooling = [version for version in found.values() if cooling_until(version) > clock.now()]
+    cooling = [version for version in found.values() if is_cooling(version)]
     sent = _sent_to(cooling)
     held = (version for version in cooling if not _is_within_ceiling(operation, version, sent))
     return next((cooling_until(version) for version in held), None)
@@ -83,7 +100,7 @@ def lock_ceiling(operation: Operation) -> None:
 
     Without this lock, two claims at the same moment would not see each other and both stay below the ceiling.
     """
-    if settings.RECIPIENT_COOLING_HOURS and is_allow_listed(operation.kind):
+    if settings.RECIPIENT_COOLING_HOURS and operation.recipient_key:
         lock_until_commit(f"cooling:{operation.recipient_key}")
 
 
@@ -92,19 +109,19 @@ def may_need_one_more() -> Q:
     if not settings.RECIPIENT_COOLING_HOURS or not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
         return Q(pk__in=[])
     since = clock.recent() - timedelta(hours=settings.RECIPIENT_COOLING_HOURS)
-    cooling = newest_versions().filter(key=OuterRef("recipient_key"), details_since__gt=since)
-    return Q(Exists(cooling), kind__in=settings.ALLOW_LIST)
+    approved = newest_versions().filter(state=RecipientState.APPROVED)
+    return Q(Exists(approved.filter(key=OuterRef("recipient_key"), details_since__gt=since)))
 
 
 def need_one_more(operations: Collection[Operation]) -> set[UUID]:
     """Those of these payments that need one more approval in place of cooling, for lists. Two queries at most."""
     if not settings.RECIPIENT_COOLING_HOURS or not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
         return set()
-    payments = [one for one in operations if is_allow_listed(one.kind) and one.recipient_key]
+    payments = [one for one in operations if one.recipient_key]
     if not payments:
         return set()
     versions = newest_versions().filter(key__in={one.recipient_key for one in payments})
-    cooling = {one.key: one for one in versions if cooling_until(one) > clock.recent()}
+    cooling = {one.key: one for one in versions if is_cooling(one, clock.recent())}
     sent = _sent_to(cooling.values())
     of_cooling = [(one, cooling[key]) for one in payments if (key := one.recipient_key or "") in cooling]
     return {one.pk for one, version in of_cooling if not _is_within_ceiling(one, version, sent)}
@@ -154,13 +171,21 @@ def _is_within_ceiling(operation: Operation, version: RecipientVersion, sent: Co
     return bool(sum(others, operation.amount) <= ceiling)
 
 
-def problem_of_row(kind: str, paid: _Paid) -> str:
+_REFUSALS = (
+    RecipientNotApprovedError,
+    RecipientCurrencyError,
+    RecipientNetworkError,
+    RecipientAlteredError,
+)
+
+
+def problem_of_row(kind: str, paid: Paid) -> str:
     """Why the row of a file would be refused; empty if it would not."""
     if not is_allow_listed(kind):
         return ""
     try:
         _check({paid})
-    except (RecipientNotApprovedError, RecipientCurrencyError, RecipientAlteredError) as exc:
+    except _REFUSALS as exc:
         return str(exc)
     return ""
 
@@ -170,15 +195,51 @@ def cooling_until(version: RecipientVersion) -> datetime:
     return version.details_since + timedelta(hours=settings.RECIPIENT_COOLING_HOURS)
 
 
-def cooling_warning(operation_id: UUID, kind: AnyKind, payload: Payload) -> list[str]:
-    """The caution that a recipient cannot be paid yet, and what can be before; empty if all can, or must not at all."""
+def is_cooling(version: RecipientVersion, now: datetime | None = None) -> bool:
+    """Whether the recipient is approved, and was added or changed too recently to be paid like others."""
+    return version.state == RecipientState.APPROVED and cooling_until(version) > (now or clock.now())
+
+
+def recipient_warnings(operation_id: UUID, kind: AnyKind, payload: Payload) -> list[str]:
+    """The cautions that a recipient cannot be paid yet, and that an address is approved on other networks only."""
+    if isinstance(payload, BatchPayload) and not settings.RECIPIENT_COOLING_HOURS:
+        return []
     paid = _paid_by(operation_id, kind, payload)
     try:
-        versions = versions_in_effect({key for key, _ in paid})
+        versions = versions_in_effect({one.key for one in paid} - {""})
     except AlteredRecipientError:
         return []
-    latest = max((cooling_until(version) for version in versions.values()), default=None)
-    if latest is None or latest <= clock.now():
+    of_networks = [] if isinstance(payload, BatchPayload) else _network_warnings(paid, versions)
+    return [*_cooling_warning(paid, versions.values()), *of_networks]
+
+
+def network_warning(paid: Paid) -> str:
+    """The caution that an approved address is paid on a network that it is not approved for; empty if it is not."""
+    if not paid.network:
+        return ""
+    try:
+        return "".join(_network_warnings({paid}, versions_in_effect({paid.key})))
+    except AlteredRecipientError:
+        return ""
+
+
+def _network_warnings(paid: Collection[Paid], versions: Mapping[str, RecipientVersion]) -> list[str]:
+    return [
+        gettext(
+            "This address is approved on {approved} only, and this payment is on {network}. If the recipient cannot "
+            "use {network}, the money is lost."
+        ).format(approved=version.network, network=one.network)
+        for one in sorted(paid)
+        if (version := versions.get(one.key)) is not None
+        and version.state == RecipientState.APPROVED
+        and not version.is_payable_on(one.network)
+    ]
+
+
+def _cooling_warning(paid: Collection[Paid], versions: Collection[RecipientVersion]) -> list[str]:
+    """Until when a recipient cannot be paid, and what can be before; empty if all can, or must not at all."""
+    latest = max((cooling_until(version) for version in versions if is_cooling(version)), default=None)
+    if latest is None:
         return []
     texts = [
         gettext("The recipient was added or changed recently, and can be paid from {time}.").format(
@@ -190,36 +251,37 @@ def cooling_warning(operation_id: UUID, kind: AnyKind, payload: Payload) -> list
         gettext("Before that, {amount} in total can be paid.").format(
             amount=f"{currency} {format_amount(ceilings[currency], currency)}"
         )
-        for currency in sorted({currency for _, currency in paid if currency in ceilings})
+        for currency in sorted({one.currency for one in paid if one.currency in ceilings})
     ]
     if settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
         texts.append(gettext("With one more approval the operation can be sent at once."))
     return [" ".join(texts)]
 
 
-def _paid_by(operation_id: UUID, kind: AnyKind, payload: Payload) -> set[_Paid]:
-    """Whom it pays of those who must be approved; nobody if its kind pays everybody."""
+def _paying_kind(kind: AnyKind, payload: Payload) -> str:
+    """The kind of the payments that this operation makes: of a batch, that of its rows."""
+    return payload.row_kind if isinstance(payload, BatchPayload) else kind.name
+
+
+def _paid_by(operation_id: UUID, kind: AnyKind, payload: Payload) -> set[Paid]:
+    """Everybody whom it pays: of a batch, each row."""
     if isinstance(payload, BatchPayload):
-        if not is_allow_listed(payload.row_kind):
-            return set()
         rows = BatchRow.objects.filter(batch=operation_id).order_by()
-        return set(rows.values_list("recipient_key", "currency").distinct())
-    if not is_allow_listed(kind.name):
-        return set()
-    debit = kind.debit(payload)
-    return {(kind.recipient(payload).key, debit.currency if debit else "")}
+        found = rows.values_list("recipient_key", "currency", "payload__network").distinct()
+        return {Paid(key, currency, network or "") for key, currency, network in found}
+    return {paid_by(kind, payload)}
 
 
-def _check(paid: Collection[_Paid]) -> dict[str, RecipientVersion]:
-    """The versions in effect of those who are paid."""
+def _check(paid: Collection[Paid]) -> None:
     try:
-        versions = versions_in_effect({key for key, _ in paid})
+        versions = versions_in_effect({one.key for one in paid})
     except AlteredRecipientError as exc:
         raise RecipientAlteredError from exc
-    for key, currency in sorted(paid):
+    for key, currency, network in sorted(paid):
         version = versions.get(key)
         if version is None or version.state != RecipientState.APPROVED:
             raise RecipientNotApprovedError
         if version.currency and currency and version.currency != currency:
             raise RecipientCurrencyError(version.currency)
-    return versions
+        if not version.is_payable_on(network):
+            raise RecipientNetworkError(version.network)

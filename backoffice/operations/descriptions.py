@@ -1,7 +1,9 @@
 """An operation as approval policies see it: described as it was when it was prepared, however late it is described.
 
-So an operation has the same description when it is prepared, approved, sent, and replayed months later. Earlier
-operations count in a total while they may still be executed: those that ended unsent count until they ended.
+So an operation has the same description when it is prepared, approved, sent, and replayed months later, but for the
+preparer's roles and groups: they are not stored with it, so rules about them see those of now. An operation that waits
+still needs the levels it was prepared under, so leaving a group frees nothing. Earlier operations count in a total
+while they may still be executed: those that ended unsent count until they ended.
 """
 
 from bisect import bisect_right
@@ -29,6 +31,7 @@ from backoffice.policies.evaluator import DescribedOperation, Person, RecipientF
 from backoffice.policies.people import read_people
 from backoffice.recipients.comparison import similar_keys
 from backoffice.recipients.keys import USER_PREFIX
+from backoffice.recipients.models import RecipientState, RecipientVersion
 from backoffice.recipients.register import approval_history
 
 _LENGTHS = {Window.DAY: timedelta(hours=24), Window.WEEK: timedelta(days=7)}
@@ -151,7 +154,7 @@ class History:
         when = [rule.when for rule in document.rules]
         self._keys = {subject.recipient_key for subject in subjects} | {row.recipient_key for row in rows}
         self._first_paid: dict[str, datetime] = {}
-        self._approvals: dict[str, list[tuple[datetime, bool]]] = {}
+        self._approvals: dict[str, list[RecipientVersion]] = {}
         self._similar: dict[str, set[str]] = {}
         if any(each.recipient for each in when):
             self._read_recipients({each.recipient for each in when})
@@ -202,21 +205,23 @@ class History:
         """What was known of this recipient at this time; None for nobody."""
         if not key:
             return None
-        first, is_saved = self._first_paid.get(key), self._was_approved(key, at)
+        first = self._first_paid.get(key)
+        approved = self._approved(key, at)
+        is_saved = approved is not None and approved.is_payable_on(network)
         similar = self._similar.get(key, ())
         return RecipientFacts(
             key=key,
             is_new=first is None or first > at,
             is_saved=is_saved,
-            is_look_alike=not is_saved and any(self._was_approved(one, at) for one in similar),
+            is_look_alike=approved is None and any(self._approved(one, at) for one in similar),
             is_provider_user=key.startswith(USER_PREFIX),
             network=network,
         )
 
-    def _was_approved(self, key: str, at: datetime) -> bool:
-        """Whether the register had it as approved at this time."""
-        before = [is_approved for since, is_approved in self._approvals.get(key, ()) if since <= at]
-        return bool(before) and before[-1]
+    def _approved(self, key: str, at: datetime) -> RecipientVersion | None:
+        """The version that the register had of it at this time, if it was approved then."""
+        before = [version for version in self._approvals.get(key, ()) if version.since <= at]
+        return before[-1] if before and before[-1].state == RecipientState.APPROVED else None
 
     def totals(self, subject: Subject, debit: Debit, key: str, in_batch: Decimal | None = None) -> Totals:
         """The totals with this amount. `in_batch` is the sum of the batch's rows to the same recipient."""

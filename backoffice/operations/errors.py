@@ -102,13 +102,15 @@ class PolicyOutdatedError(OperationError):
 class PolicyUnsatisfiableError(OperationError):
     """A level of a rule needs more people than there are without one preparer."""
 
+    ANYBODY = "-"
+
     def __init__(self, number: int, kind: str, level: Level, preparer: str) -> None:
         super().__init__(
             Refusal.POLICY_UNSATISFIABLE,
             number=str(number),
             kind=kind,
             level=level.model_dump_json(),
-            preparer=preparer or "-",
+            preparer=preparer or self.ANYBODY,
         )
 
 
@@ -307,6 +309,13 @@ class RecipientCurrencyError(OperationError):
 
     def __init__(self, currency: str) -> None:
         super().__init__(Refusal.RECIPIENT_CURRENCY, currency=currency)
+
+
+class RecipientNetworkError(OperationError):
+    """The register allows payments to the address on these networks only."""
+
+    def __init__(self, networks: str) -> None:
+        super().__init__(Refusal.RECIPIENT_NETWORK, networks=networks)
 
 
 class RecipientCoolingError(OperationError):

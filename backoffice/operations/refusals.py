@@ -252,18 +252,12 @@ class Refusal(TextChoices):
             "The batch of this operation is paused. Nothing was sent. Resume the batch, then send the operation."
         ),
     )
-    BATCH_CANCELLED = (
-        "batch_cancelled",
-        _("The batch of this operation was cancelled. Nothing was sent."),
-    )
+    BATCH_CANCELLED = "batch_cancelled", _("The batch of this operation was cancelled. Nothing was sent.")
     BATCH_CLOSED = (
         "batch_closed",
         _("No operation of this batch is waiting to be sent. Nothing was changed; check the batch again."),
     )
-    FILE_NOT_READY = (
-        "file_not_ready",
-        _("The file is not checked, or has errors. Nothing was prepared."),
-    )
+    FILE_NOT_READY = "file_not_ready", _("The file is not checked, or has errors. Nothing was prepared.")
     FILE_OUTDATED = (
         "file_outdated",
         _(
@@ -501,10 +495,7 @@ class Refusal(TextChoices):
         "no_free_reference",
         _("No free reference was found. Nothing was prepared; try again."),
     )
-    POLICY_REFUSED = (
-        "policy_refused",
-        _("An approval policy refuses this: “{reason}”. Nothing was done."),
-    )
+    POLICY_REFUSED = "policy_refused", _("An approval policy refuses this: “{reason}”. Nothing was done.")
     POLICY_ALTERED = (
         "policy_altered",
         _(
@@ -555,6 +546,10 @@ class Refusal(TextChoices):
     RECIPIENT_CURRENCY = (
         "recipient_currency",
         _("This recipient is approved for payments in {currency} only. Nothing was done."),
+    )
+    RECIPIENT_NETWORK = (
+        "recipient_network",
+        _("This address is approved for payments on {networks} only. Nothing was done."),
     )
     RECIPIENT_ALTERED = (
         "recipient_altered",

@@ -65,7 +65,7 @@ Totals = Mapping[tuple[Window, TotalOf], Decimal]
 
 @dataclass(frozen=True)
 class DescribedOperation:
-    """Everything that a rule can ask about an operation, as it was when it was prepared.
+    """Everything that a rule can ask about an operation, as it was when it was prepared; the preparer as of now.
 
     `totals` include the operation itself. What changes Countersign only, such as a policy, is not `refusable`: a rule
     could otherwise refuse its own correction.

@@ -48,9 +48,12 @@ def kind_names() -> dict[str, str]:
     return {kind: str(name) for kind, name in _KIND_NAMES.items()}
 
 
-def rule_sentence(rule: Rule) -> str:
-    """`Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury`."""
-    what = " ".join([_kinds(rule.when), *condition_texts(rule.when)])
+def rule_sentence(rule: Rule, time_zone: str) -> str:
+    """`Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury`.
+
+    `time_zone` is that of its document, in which its hours are; empty if it is not known.
+    """
+    what = " ".join([_kinds(rule.when), *condition_texts(rule.when, time_zone)])
     if rule.refuse:
         return gettext("{what} are refused: {reason}").format(what=what, reason=quoted(rule.refuse))
     return gettext("{what} need {approvals}").format(what=what, approvals=levels_text(rule.levels))
@@ -92,7 +95,7 @@ def _kinds(when: Conditions) -> str:
     return names or gettext("All operations")
 
 
-def condition_texts(when: Conditions) -> list[str]:
+def condition_texts(when: Conditions, time_zone: str) -> list[str]:
     """Each condition but the kind, in reading order."""
     texts = [
         _amount_text(when) if when.amount else _currencies_text(when),
@@ -101,7 +104,7 @@ def condition_texts(when: Conditions) -> list[str]:
         gettext("on the network {names}").format(names=_joined(when.networks)) if when.networks else "",
         gettext("prepared by {people}").format(people=people_text(when.preparer)) if when.preparer else "",
         _total_text(when.total, _currency(when)) if when.total else "",
-        _hours_text(when.hours) if when.hours else "",
+        _hours_text(when.hours, time_zone) if when.hours else "",
     ]
     if when.more_rows_than is not None:
         texts.append(gettext("in batches of more than {count} rows").format(count=when.more_rows_than))
@@ -157,7 +160,7 @@ def _total_text(total: TotalAbove, code: str) -> str:
     return template.format(amount=f"{code} {format_amount(total.above, code)}")
 
 
-def _hours_text(hours: Hours) -> str:
+def _hours_text(hours: Hours, time_zone: str) -> str:
     template = (
         gettext("prepared outside {days}, {start} to {end}")
         if hours.outside
@@ -165,7 +168,8 @@ def _hours_text(hours: Hours) -> str:
     )
     end = f"{hours.end:%H:%M}" if hours.end else "24:00"
     days = ", ".join(weekday_name(day) for day in sorted(hours.weekdays))
-    return template.format(days=days, start=f"{hours.start:%H:%M}", end=end)
+    text = template.format(days=days, start=f"{hours.start:%H:%M}", end=end)
+    return f"{text} ({time_zone})" if time_zone else text
 
 
 def weekday_name(day: int) -> str:
@@ -215,5 +219,36 @@ def compare(old: PolicyDocument, new: PolicyDocument) -> list[ComparedRule]:
     return found
 
 
+@dataclass(frozen=True)
+class ComparedList:
+    """A list of recipients that differs between two versions, with the keys that only one of them has."""
+
+    name: str
+    difference: Difference
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def compare_lists(old: PolicyDocument, new: PolicyDocument) -> list[ComparedList]:
+    """The lists that were added, changed or removed, by name. The order of lists and of keys decides nothing."""
+    before, after = ({each.name: each.keys for each in one.lists} for one in (old, new))
+    found: list[ComparedList] = []
+    for name in sorted({*before, *after}):
+        left, right = set(before.get(name, ())), set(after.get(name, ()))
+        is_in_both = name in before and name in after
+        if is_in_both and left == right:
+            continue
+        of_one = Difference.ADDED if name in after else Difference.REMOVED
+        difference = Difference.CHANGED if is_in_both else of_one
+        found.append(ComparedList(name, difference, tuple(sorted(right - left)), tuple(sorted(left - right))))
+    return found
+
+
 def _numbered(document: PolicyDocument, start: int, end: int) -> list[str]:
-    return [f"{place + 1}. {rule_sentence(document.rules[place])}" for place in range(start, end)]
+    zone = document.time_zone
+    return [f"{place + 1}. {rule_sentence(document.rules[place], zone)}" for place in range(start, end)]
+
+
+def rule_sentences(document: PolicyDocument) -> list[str]:
+    """The sentence of each rule, without the last one."""
+    return [rule_sentence(rule, document.time_zone) for rule in document.rules]

@@ -1,5 +1,9 @@
 """The key that identifies whoever is paid, whatever the name: of a bank account, an address or a user."""
 
+import re
+
+from django.utils.translation import gettext
+
 BANK_PREFIX = "bank:"
 ADDRESS_PREFIX = "address:"
 USER_PREFIX = "user:"
@@ -29,3 +33,31 @@ def address_key(address: str) -> str:
 def user_key(username: str) -> str:
     """The key of a user of the provider; user names are case-insensitive."""
     return f"{USER_PREFIX}{username.casefold()}"
+
+
+_BANK_ACCOUNT = re.compile(r"([0-9A-Za-z-]{1,20}):([0-9]{10})")
+_ADDRESS = re.compile(r"[\x21-\x7e]{1,128}")
+_USERNAME = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
+
+
+def canonical_key(text: str) -> str:
+    """A typed key as payments have it, such as `bank:044:0123456789`; empty if it cannot be that of anybody."""
+    prefix, _, rest = text.partition(":")
+    account = _BANK_ACCOUNT.fullmatch(rest) if f"{prefix}:" == BANK_PREFIX else None
+    if account:
+        return bank_account_key(account[1], account[2])
+    if f"{prefix}:" == ADDRESS_PREFIX and _ADDRESS.fullmatch(rest):
+        return address_key(rest)
+    return user_key(rest) if f"{prefix}:" == USER_PREFIX and _USERNAME.fullmatch(rest) else ""
+
+
+def key_text(key: str) -> str:
+    """Such a key in words, in the reader's language."""
+    if key.startswith(BANK_PREFIX):
+        bank_code, number = parse_bank_account_key(key)
+        return gettext("account {number} at the bank {code}").format(number=number, code=bank_code)
+    if key.startswith(ADDRESS_PREFIX):
+        return gettext("address {address}").format(address=key.removeprefix(ADDRESS_PREFIX))
+    if key.startswith(USER_PREFIX):
+        return gettext("user {username}").format(username=key.removeprefix(USER_PREFIX))
+    return key

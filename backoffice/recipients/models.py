@@ -4,7 +4,7 @@ A version is never changed or deleted. Another account is another recipient: the
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import models
@@ -40,11 +40,19 @@ class RecipientState(models.TextChoices):
     RETIRED = "retired", pgettext_lazy("recipient", "Retired")
 
 
+_BETWEEN_NETWORKS = ", "
+
+
+def join_networks(names: Iterable[str]) -> str:
+    """The networks of an address as its version and the content of its change have them."""
+    return _BETWEEN_NETWORKS.join(names)
+
+
 class RecipientVersion(SealedRow):
     """One version of a recipient, and the operation by which two people agreed on it; a suggestion has none.
 
-    `details_since` is when name and currency were last changed: cooling begins there. `is_newest`, `sort_key` and
-    `search_text` only find versions: nothing is decided by them.
+    `details_since` is when name, currency or networks were last changed: cooling begins there. `is_newest`, `sort_key`
+    and `search_text` only find versions: nothing is decided by them.
     """
 
     WRITES = appended("is_newest", "seal")
@@ -58,7 +66,9 @@ class RecipientVersion(SealedRow):
     alias = models.CharField(max_length=60, blank=True)
     notes = models.CharField(max_length=300, blank=True)
     currency = models.CharField(max_length=10, blank=True)
-    network = models.CharField(max_length=40, blank=True)
+    network = models.CharField(
+        max_length=40, blank=True
+    )  # of an address: all that it is approved on, `join_networks`
     bank_code = models.CharField(max_length=20, blank=True)
     bank = models.CharField(max_length=200, blank=True)
     account = models.CharField(max_length=128)
@@ -126,12 +136,21 @@ class RecipientVersion(SealedRow):
         return ", ".join(filter(None, (*named, self.account, self.network)))
 
     @property
+    def networks(self) -> tuple[str, ...]:
+        """The networks on which two people agreed to pay an address."""
+        return tuple(filter(None, self.network.split(_BETWEEN_NETWORKS)))
+
+    def is_payable_on(self, network: str) -> bool:
+        """Whether an address is approved on this network. Nothing else has networks."""
+        return self.type != RecipientType.ADDRESS or network in self.networks
+
+    @property
     def values(self) -> dict[str, str]:
         """What it fills in on the form of a payment."""
         if self.type == RecipientType.BANK:
             return {"bank_code": self.bank_code, "account_number": self.account, "typed_name": self.name}
         if self.type == RecipientType.ADDRESS:
-            return {"address": self.account, "network": self.network}
+            return {"address": self.account, "network": self.network if len(self.networks) == 1 else ""}
         return {"receiver_username": self.account}
 
     def sealed_content(self) -> Mapping[str, object]:

@@ -1,7 +1,6 @@
 """What the register says of recipients now, and what it said before."""
 
 from collections.abc import Collection, Iterator
-from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
@@ -59,13 +58,12 @@ def recorded_versions(keys: Collection[str]) -> dict[str, RecipientVersion]:
     return {version.key: version for version in _versions(sorted(keys))}
 
 
-def approval_history(keys: Collection[str]) -> dict[str, list[tuple[datetime, bool]]]:
-    """Of each of these keys: since when it was approved or was not, in this order. Altered versions are ignored."""
-    found: dict[str, list[tuple[datetime, bool]]] = {}
+def approval_history(keys: Collection[str]) -> dict[str, list[RecipientVersion]]:
+    """Of each of these keys: its versions, in this order, that say whether it is approved. Altered ones are ignored."""
+    found: dict[str, list[RecipientVersion]] = {}
     for version in _versions(sorted(keys)):
         if version.state != RecipientState.SUGGESTED and not version.is_altered:
-            is_approved = version.state == RecipientState.APPROVED
-            found.setdefault(version.key, []).append((version.since, is_approved))
+            found.setdefault(version.key, []).append(version)
     return found
 
 

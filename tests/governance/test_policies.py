@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.html import strip_tags
 from pytest_django import DjangoAssertNumQueries
 
+from backoffice.accounts.groups import rename_group
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
@@ -25,7 +26,8 @@ from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.policies.versions import NGN, document, group, proposed, put_in_effect
+from tests.policies.versions import NGN, document, group, levels, of_group, proposed, put_in_effect
+from tests.recipients import registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -128,13 +130,13 @@ def test_a_version_is_proposed_in_forms_and_approved_by_another_administrator(
 ) -> None:
     third = factories.person("Ngozi Eze", Role.APPROVER)
     treasury, directors = group("Treasury", approver), group("Directors", second_approver, third)
-    levels = {
+    values = {
         "needed1": "1",
         "of1": f"group:{treasury.pk}",
         "needed2": "2",
         "of2": f"group:{directors.pk}",
     }
-    assert as_administrator.post(f"{DRAFT}rules/new/", RULE | levels).status_code == 302
+    assert as_administrator.post(f"{DRAFT}rules/new/", RULE | values).status_code == 302
     sentence = "Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury"
     shown = page(as_administrator, DRAFT)
     assert sentence in shown
@@ -181,16 +183,18 @@ def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
         ({"needed1": "1", "currencies": "NGN", "above": "five"}, "Enter an amount, such as 5,000,000."),
         ({"needed1": "2", "of1": "named"}, "Select at least one person."),
         ({"needed1": "1", "hours": "inside"}, "Select at least one weekday."),
+        ({"needed1": "1", "currencies": "NGM"}, "Unknown currency: NGM. Known: NGN, USD, USDT."),
+        ({"needed1": "1", "networks": "TRON"}, "Unknown network: TRON."),
     ],
 )
 def test_an_invalid_rule_is_explained_and_nothing_typed_is_lost(
     as_administrator: Client, values: dict[str, Any], message: str
 ) -> None:
     as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "needed1": "2"})
-    response = as_administrator.post(f"{DRAFT}rules/new/", {"networks": "TRON", **values})
+    response = as_administrator.post(f"{DRAFT}rules/new/", {"networks": "trc20", **values})
     assert response.status_code == 422
     assert message in text(response)
-    assert 'value="TRON"' in response.content.decode()
+    assert f'value="{values.get("networks", "trc20")}"' in response.content.decode()
     assert "Transfers need 2 other people" in page(as_administrator, DRAFT)
 
 
@@ -209,14 +213,22 @@ def test_lists_are_typed_one_in_each_line(as_administrator: Client) -> None:
     url = f"{DRAFT}lists/"
     typed = {
         "time_zone": "Africa/Lagos",
-        "lists": "Suppliers: bank:044:0123456789, user:ada\nOwn: bank:044:1",
+        "lists": "Suppliers: bank:044:0123456789, user:Ada\nOwn: bank:044:0000000001",
     }
     assert as_administrator.post(url, typed).status_code == 302
     as_administrator.post(f"{DRAFT}rules/new/", {"on_list": "Suppliers", "needed1": "1"})
     assert "All operations to the list “Suppliers” need 1 other person" in page(as_administrator, DRAFT)
-    too_long = {"lists": f"Suppliers: user:{'a' * 200}"}
-    for wrong in ({"lists": "Suppliers"}, {"lists": "Own: user:a"}, {"time_zone": "Mars"}, too_long):
-        assert as_administrator.post(url, typed | wrong).status_code == 422
+    assert "user ada" in page(as_administrator, DRAFT)
+    for wrong, message in (
+        ({"lists": "Suppliers"}, "is not a list"),
+        ({"lists": "Own: user:a"}, "A rule names a missing list"),
+        ({"time_zone": "Mars"}, "Unknown time zone"),
+        ({"lists": f"Suppliers: user:{'a' * 200}"}, "is not a recipient"),
+        ({"lists": "Suppliers: bank:044:012345678"}, "“bank:044:012345678” on the list “Suppliers” is not"),
+        ({"lists": "Suppliers: 0123456789"}, "“0123456789” on the list “Suppliers” is not a recipient"),
+    ):
+        answer = as_administrator.post(url, typed | wrong)
+        assert (answer.status_code, message in text(answer)) == (422, True), message
 
 
 def test_a_typed_operation_shows_the_rule_and_why_none_before_it(
@@ -260,6 +272,8 @@ def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
         csv.DictReader(io.StringIO(as_administrator.get(f"{DRAFT}replay/?format=csv").content.decode()))
     )
     assert {row["reference"]: row["change"] for row in rows}[small.reference] == "more"
+    sentences = {row["reference"]: row["sentence"] for row in rows}
+    assert sentences[small.reference] == "Withdrawals need 2 other people"
     assert len(rows) == 3
 
 
@@ -282,6 +296,17 @@ def test_the_replay_decides_as_the_preparation_did(preparer: User, approver: Use
     found = replay(document(*rules), clock.now())
     assert [one.change for one in found.operations] == [Change.SAME] * 8
     assert {one.needed for one in found.operations} == {1, 2}
+
+
+def test_a_replay_that_leaves_out_operations_says_so(
+    as_administrator: Client, preparer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.prepared(preparer)
+    assert "Only the newest" not in page(as_administrator, f"{DRAFT}replay/")
+    factories.prepared_to_another_account(preparer)
+    for module in ("policies", "policy_replay"):
+        monkeypatch.setattr(f"backoffice.governance.{module}.MOST_OPERATIONS", 1)
+    assert "Only the newest 1 operations of this period" in page(as_administrator, f"{DRAFT}replay/")
 
 
 def many_operations(preparer: User, count: int) -> None:
@@ -383,3 +408,85 @@ def test_a_new_rule_comes_where_it_was_put(as_administrator: Client) -> None:
     assert in_order == ["First of all", "In between", "Behind the others", "Last"]
     wrong = as_administrator.post(f"{DRAFT}rules/new/", {"refuse": "Never", "position": "0"})
     assert (wrong.status_code, "Never" in page(as_administrator, DRAFT)) == (422, False)
+
+
+def proposed_in_forms(client: Client) -> Operation:
+    response = client.post(f"{DRAFT}propose/", {"submission": str(uuid.uuid4())}, follow=True)
+    found = Operation.objects.filter(kind="approval_policy").first()
+    assert found is not None, text(response)
+    return found
+
+
+def test_an_account_added_to_a_list_is_shown_and_counted_wherever_it_is_judged(
+    as_administrator: Client,
+    other_administrator: User,
+    preparer: User,
+    approver: User,
+    second_approver: User,
+) -> None:
+    registered.agreed(registered.bank_account("5555555555", "MALLORY"), preparer, approver)
+    rule = {"when": {"on_list": "Suppliers"}, "levels": [{"needed": 1}]}
+    put_in_effect(rule, lists=[{"name": "Suppliers", "keys": ["bank:044:0123456789", "user:ada"]}])
+    lists = "Suppliers: bank:044:0123456789, bank:044:5555555555"
+    as_administrator.post(f"{DRAFT}lists/", {"time_zone": "UTC", "lists": lists})
+    added, removed = "MALLORY, account 5555555555 at the bank 044", "user ada"
+    shown = page(as_administrator, DRAFT)
+    assert (added in shown, removed in shown, "0123456789" in shown) == (True, True, False)
+    operation = proposed_in_forms(as_administrator)
+    as_other = factories.sign_in(Client(), other_administrator)
+    assert "with 1 rule into effect, 2 changes to recipient lists" in page(
+        as_other, operation.get_absolute_url()
+    )
+    shown = page(as_other, operation.get_absolute_url())
+    assert "Recipients on lists 1 added, 1 removed" in shown
+    assert "account 5555555555 at the bank 044" in shown
+    shown = page(as_other, f"{SETTINGS}proposals/{operation.pk}/")
+    assert (added in shown, removed in shown) == (True, True)
+    factories.approve(operation, other_administrator)
+    assert added in page(as_other, f"{SETTINGS}versions/2/")
+    assert "List Suppliers: 2 recipients account 0123456789 at the bank 044" in page(as_other, SETTINGS)
+
+
+def test_another_time_zone_is_shown_and_counted_wherever_it_is_judged(
+    as_administrator: Client, other_administrator: User
+) -> None:
+    put_in_effect({"when": {"kinds": ["transfer"]}, "refuse": "No transfers"})
+    as_administrator.post(f"{DRAFT}lists/", {"time_zone": "Africa/Lagos", "lists": ""})
+    zones = "Time zone for hours: UTC Time zone for hours: Africa/Lagos Changed"
+    assert zones in page(as_administrator, DRAFT)
+    operation = proposed_in_forms(as_administrator)
+    as_other = factories.sign_in(Client(), other_administrator)
+    assert "into effect, another time zone for hours" in page(as_other, operation.get_absolute_url())
+    assert "Time zone for hours Africa/Lagos (before: UTC)" in page(as_other, operation.get_absolute_url())
+    assert zones in page(as_other, f"{SETTINGS}proposals/{operation.pk}/")
+    factories.approve(operation, other_administrator)
+    assert zones in page(as_other, f"{SETTINGS}versions/2/")
+
+
+def test_hours_name_the_zone_of_the_document(as_administrator: Client, preparer: User) -> None:
+    hours = {"when": {"hours": {"weekdays": [0, 1, 2, 3, 4, 5, 6]}}, "levels": [{"needed": 1}]}
+    put_in_effect(hours, time_zone="Africa/Lagos")
+    assert "in the time zone Africa/Lagos" in page(as_administrator, f"{DRAFT}rules/new/")
+    assert "00:00 to 24:00 (Africa/Lagos) need 1 other person" in page(as_administrator, SETTINGS)
+    assert "00:00 to 24:00 (Africa/Lagos) need 1 other person" in factories.prepared(preparer).rule_sentence
+
+
+def test_a_renamed_group_has_its_new_name_everywhere_and_stops_no_draft(
+    as_administrator: Client,
+    other_administrator: User,
+    preparer: User,
+    approver: User,
+    second_approver: User,
+) -> None:
+    directors = group("Directors", approver, second_approver)
+    put_in_effect({"when": {"kinds": ["withdrawal"]}, **levels((1, of_group(directors)), (1, {}))})
+    waiting = factories.prepared(preparer)
+    rename_group(directors.pk, name="Board")
+    for url in (SETTINGS, DRAFT, f"{SETTINGS}versions/1/", waiting.get_absolute_url()):
+        shown = page(as_administrator, url)
+        assert ("1 of Board" in shown, "Directors" in shown) == (True, False), url
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "refuse": "No"})
+    operation = proposed_in_forms(as_administrator)
+    assert "1 added, 0 changed, 0 removed" in page(as_administrator, operation.get_absolute_url())
+    factories.approve(operation, other_administrator)
+    assert PolicyVersion.objects.count() == 2

@@ -1,5 +1,6 @@
 """The allow-list where it decides: when a payment is prepared, approved, released and claimed."""
 
+import uuid
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,10 +14,12 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.core.web.formatting import local_time
 from backoffice.operations import errors
-from backoffice.operations.allow_list import cooling_until
+from backoffice.operations.allow_list import cooling_until, paid_by, problem_of_row, recipient_warnings
 from backoffice.operations.approval.waiting import deciders, operations_waiting_for
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds.recipient import RecipientChange
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.recipient import RecipientChange, RecipientPayload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.refusals import sentence
@@ -31,6 +34,7 @@ from tests.operations.provider_list import NAMED
 from tests.operations.steps import show, status_of, text_of
 from tests.policies.versions import put_in_effect
 from tests.recipients import registered
+from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -158,6 +162,123 @@ def test_the_currency_of_the_register_holds(preparer: User, approver: User, allo
     assert factories.prepared(preparer, currency="USD", amount="10.00")
 
 
+# The network of an address
+
+EVM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+def sent_on(network: str, amount: str = "10.00") -> Payload:
+    changes = {"address": EVM, "network": network, "amount": Decimal(amount)}
+    return SAMPLES["wallet_transfer"].model_copy(update=changes)
+
+
+@pytest.fixture
+def on_erc20(preparer: User, approver: User, settings: Settings) -> RecipientVersion:
+    """An address that two people agreed on for one network, with the allow-list."""
+    settings.ALLOW_LIST = frozenset({"wallet_transfer"})
+    return registered.agreed(registered.address(EVM, network="ERC20"), preparer, approver)
+
+
+def now_on(version: RecipientVersion, networks: str) -> RecipientPayload:
+    before = {"network": networks, "network_before": version.network}
+    return registered.changed(version).model_copy(update=before)
+
+
+def test_the_network_of_the_register_holds(preparer: User, on_erc20: RecipientVersion) -> None:
+    with pytest.raises(errors.RecipientNetworkError, match="on ERC20 only"):
+        factories.prepared_of_kind("wallet_transfer", sent_on("BEP20"), preparer)
+    assert factories.prepared_of_kind("wallet_transfer", sent_on("ERC20"), preparer)
+
+
+def test_another_network_is_refused_at_every_later_step(
+    preparer: User,
+    approver: User,
+    on_erc20: RecipientVersion,
+    provider: StubProvider,
+) -> None:
+    both = registered.agreed(now_on(on_erc20, "ERC20, BEP20"), preparer, approver)
+    pending, approved, released = (
+        factories.prepared_of_kind("wallet_transfer", sent_on("BEP20", amount), preparer)
+        for amount in ("1.00", "2.00", "3.00")
+    )
+    approved, released = (factories.approve(one, approver) for one in (approved, released))
+    factories.release(released, approver, otp="")
+    registered.agreed(now_on(both, "ERC20"), preparer, approver)
+    with pytest.raises(errors.RecipientNetworkError):
+        factories.approve(pending, approver)
+    with pytest.raises(errors.RecipientNetworkError):
+        factories.release(approved, approver, otp="")
+    with pytest.raises(errors.RecipientNetworkError):
+        claim(released)
+    assert provider.changes == []
+
+
+def test_a_further_network_is_agreed_on_and_begins_cooling_again(
+    as_preparer: Client, approver: User, on_erc20: RecipientVersion, preparer: User, sandbox: SandboxProcess
+) -> None:
+    form = f"/operations/prepare/recipient/?change=change&recipient={on_erc20.recipient}"
+    assert 'name="networks" value="BEP20"' in as_preparer.get(form).content.decode()
+    values = {
+        "change": "change",
+        "type": "address",
+        "recipient": str(on_erc20.recipient),
+        "networks": ["ERC20", "BEP20"],
+        "name": on_erc20.name,
+        "reason": "They confirmed it",
+        "submission": str(uuid.uuid4()),
+    }
+    url = "/operations/prepare/recipient/"
+    review = as_preparer.post(url, {**values, "step": "review"})
+    assert review.status_code == 200, review.context["form"].errors
+    assert review.content.decode().count('name="networks"') == 2
+    values |= {"step": "prepare", "digest": review.context["digest"]}
+    assert as_preparer.post(url, values).status_code == 302
+    operation = Operation.objects.get(kind="recipient", status=Status.PENDING)
+    assert "ERC20, BEP20 (before: ERC20)" in text_of(as_preparer.get(operation.get_absolute_url()))
+    factories.approve(operation, approver)
+    both = version_in_effect(on_erc20.key)
+    assert both is not None
+    assert both.networks == ("ERC20", "BEP20")
+    assert both.details_since > on_erc20.details_since
+    assert not both.is_altered
+    assert both.values["network"] == ""
+    for place, network in enumerate(both.networks, start=1):
+        assert factories.prepared_of_kind("wallet_transfer", sent_on(network, f"{place}.00"), preparer)
+
+
+def test_the_row_of_a_file_on_another_network_is_refused(preparer: User, on_erc20: RecipientVersion) -> None:
+    def paid(network: str) -> str:
+        return problem_of_row("wallet_transfer", paid_by(KINDS["wallet_transfer"], sent_on(network)))
+
+    assert "on ERC20 only" in paid("BEP20")
+    assert paid("ERC20") == ""
+
+
+def test_without_the_allow_list_another_network_is_a_caution_to_both(
+    as_preparer: Client, as_approver: Client, preparer: User, on_erc20: RecipientVersion, settings: Settings
+) -> None:
+    settings.ALLOW_LIST = frozenset()
+    operation = factories.prepared_of_kind("wallet_transfer", sent_on("BEP20"), preparer)
+    caution = "This address is approved on ERC20 only, and this payment is on BEP20."
+    assert caution in text_of(show(as_approver, operation))
+    assert recipient_warnings(operation.pk, KINDS["wallet_transfer"], sent_on("ERC20")) == []
+
+
+def test_an_address_is_saved_on_its_networks_only(
+    preparer: User, on_erc20: RecipientVersion, settings: Settings
+) -> None:
+    settings.ALLOW_LIST = frozenset()
+    put_in_effect({"when": {"recipient": "saved"}, "levels": [{"needed": 3}]})
+    needed = [
+        factories.prepared_of_kind("wallet_transfer", sent_on(network, amount), preparer).approvals_needed
+        for network, amount in (("ERC20", "1.00"), ("BEP20", "2.00"))
+    ]
+    assert needed == [3, 1]
+
+
+# Cooling
+
+
 def test_cooling_holds_the_payment_and_not_its_approval(
     preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings, provider: StubProvider
 ) -> None:
@@ -187,6 +308,36 @@ def test_cooling_begins_with_what_is_paid_and_not_with_notes(
         registered.bank_account(name="ADA EZE", replaces=gone.number), preparer, approver
     )
     assert cooling_until(again) > cooling_until(renamed)
+
+
+def test_cooling_holds_registered_recipients_without_an_allow_list_too(
+    preparer: User, approver: User, second_approver: User, settings: Settings, provider: StubProvider
+) -> None:
+    settings.RECIPIENT_COOLING_HOURS = 24
+    released = factories.approved(preparer, approver)
+    factories.release(released, approver)
+    ada = registered.agreed(registered.bank_account(), preparer, approver)
+    with pytest.raises(errors.RecipientCoolingError):
+        claim(released)
+    held = factories.approved(preparer, approver)
+    with pytest.raises(errors.RecipientCoolingError):
+        factories.release(held, approver)
+    settings.RECIPIENT_COOLING_EXTRA_APPROVAL = True
+    assert held not in operations_waiting_for(approver)
+    assert held in operations_waiting_for(second_approver)
+    retire(ada, preparer, approver)
+    assert held in operations_waiting_for(approver)
+    assert factories.release(held, approver)
+
+
+def test_without_an_allow_list_cooling_does_not_hold_who_is_not_registered(
+    preparer: User, approver: User, settings: Settings, provider: StubProvider
+) -> None:
+    settings.RECIPIENT_COOLING_HOURS = 24
+    registered.suggested(preparer)
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver)
+    assert claim(operation) is not None
 
 
 def test_below_the_ceiling_a_new_recipient_is_paid_at_once(

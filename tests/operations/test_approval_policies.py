@@ -400,6 +400,21 @@ def test_a_change_of_people_leaves_the_policy_satisfiable(
     check_staffing(now, now.without_person(approver.pk))
 
 
+def test_a_rule_that_lacks_people_already_hides_no_other_one(
+    preparer: User, approver: User, second_approver: User, administrator: User
+) -> None:
+    put_in_effect(
+        {"when": {"kinds": ["resume"]}, "levels": [{"needed": 5}]},
+        {"when": ABOVE_MILLION, "levels": [{"needed": 2}]},
+    )
+    before = Staffing.now()
+    with pytest.raises(errors.PolicyUnsatisfiableError, match="Rule 2 cannot be satisfied"):
+        check_staffing(before, before.without_person(approver.pk))
+    factories.person("Ngozi Eze", Role.APPROVER)
+    check_staffing(before, Staffing.now())  # Rule 1 lacks people whoever prepares, so also for her
+    check_staffing(Staffing.now(), before)
+
+
 def test_a_rule_that_somebody_could_only_satisfy_alone_is_refused(
     approver: User, second_approver: User, administrator: User
 ) -> None:

@@ -32,7 +32,7 @@ DIRECTORS, TREASURY = {"group": {"id": 1, "name": "Directors"}}, {"group": {"id"
         ),
         (
             {"when": {"hours": {"weekdays": [5, 6]}}, "refuse": "Closed at weekends"},
-            "All operations prepared on Sat, Sun, 00:00 to 24:00 are refused: “Closed at weekends”",
+            "All operations prepared on Sat, Sun, 00:00 to 24:00 (Africa/Lagos) are refused: “Closed at weekends”",
         ),
         (
             {
@@ -59,7 +59,7 @@ DIRECTORS, TREASURY = {"group": {"id": 1, "name": "Directors"}}, {"group": {"id"
     ],
 )
 def test_a_rule_is_one_sentence(rule: dict[str, Any], sentence: str) -> None:
-    assert rule_sentence(Rule.model_validate(rule)) == sentence
+    assert rule_sentence(Rule.model_validate(rule), "Africa/Lagos") == sentence
 
 
 def test_the_last_rule_in_words() -> None:

@@ -25,7 +25,7 @@ def bank_account(
 
 
 def address(account: str = ADDRESS, name: str = "Ada Obi", **members: Any) -> RecipientPayload:
-    of_network = {"account": account, "network": "TRC20"}
+    of_network = {"account": account, "network": members.pop("network", "TRC20")}
     return _added(RecipientType.ADDRESS, address_key(account), name, of_network, members)
 
 

@@ -135,8 +135,14 @@ POLICIES = (
     Safeguard(
         "a change of people leaves the policy satisfiable",
         "backoffice.operations.kinds.satisfiability:check_policy_stays_satisfiable",
-        {"        check_satisfiable(policy.document, after)\n": "        return\n"},
+        {"        _check_causes_nothing(policy.document, before, after)\n": "        return\n"},
         _TESTS + "test_a_change_of_people_leaves_the_policy_satisfiable",
+    ),
+    Safeguard(
+        "a rule that lacks people already hides no other one from a change of people",
+        "backoffice.operations.kinds.satisfiability:_check_causes_nothing",
+        {"unsatisfied.refusal not in known and whoever_prepares not in known": "not known"},
+        _TESTS + "test_a_rule_that_lacks_people_already_hides_no_other_one",
     ),
     Safeguard(
         "the names in a version are those of their ids",
@@ -263,7 +269,7 @@ POLICIES = (
     Safeguard(
         "a payee that looks like an approved recipient is one for policies, as it was when it was prepared",
         "backoffice.operations.descriptions:History.recipient",
-        {"any(self._was_approved(one, at) for one in similar)": "bool(similar)"},
+        {"any(self._approved(one, at) for one in similar)": "bool(similar)"},
         "tests/operations/test_payee_look_alikes.py"
         "::test_it_is_what_was_known_when_the_operation_was_prepared",
     ),

@@ -51,6 +51,30 @@ RECIPIENTS = (
         _TESTS + "test_a_suggestion_is_no_approval",
     ),
     Safeguard(
+        "an address is paid on the networks that two people agreed on only",
+        "backoffice.operations.allow_list:_check",
+        {"            raise RecipientNetworkError(version.network)\n": "            pass\n"},
+        _TESTS + "test_another_network_is_refused_at_every_later_step",
+    ),
+    Safeguard(
+        "an address is approved for a policy on its networks only",
+        "backoffice.operations.descriptions:History.recipient",
+        {" and approved.is_payable_on(network)": ""},
+        _TESTS + "test_an_address_is_saved_on_its_networks_only",
+    ),
+    Safeguard(
+        "another network begins cooling again",
+        "backoffice.operations.lifecycle.recipient:_next_version",
+        {"        and newest.network == payload.network\n": ""},
+        _TESTS + "test_a_further_network_is_agreed_on_and_begins_cooling_again",
+    ),
+    Safeguard(
+        "cooling holds payments of kinds without an allow-list",
+        "backoffice.operations.allow_list:held_until",
+        {"    if not settings.RECIPIENT_COOLING_HOURS:\n": "    if not is_allow_listed(operation.kind):\n"},
+        _TESTS + "test_cooling_holds_registered_recipients_without_an_allow_list_too",
+    ),
+    Safeguard(
         "a recipient is not paid before cooling has ended",
         "backoffice.operations.allow_list:check_payable",
         {"        raise RecipientCoolingError(until)\n": "        return\n"},
@@ -125,7 +149,7 @@ RECIPIENTS = (
     Safeguard(
         "a change cannot touch who is paid",
         "backoffice.operations.kinds.recipient:RecipientForm._take_over",
-        {"            self.data = {**dict(self.data.items()), **fixed}\n": "            pass\n"},
+        {"                typed[name] = value\n": "                pass\n"},
         "tests/operations/kinds/test_recipient.py::test_a_change_cannot_touch_who_is_paid",
     ),
     Safeguard(

@@ -72,6 +72,7 @@ def _stored_rule(
         return {
             **coded(code, version=str(policy.number), number=str(decision.number)),
             "policy_rule": rule.model_dump(mode="json"),
+            **({"time_zone": policy.document.time_zone} if rule.when.hours else {}),
         }
     band, currencies = rule.when.amount, rule.when.currencies
     if band and band.above is not None and currencies:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from django.utils.translation import gettext
 
-from backoffice.operations.allow_list import problem_of_row
+from backoffice.operations.allow_list import Paid, network_warning, paid_by, problem_of_row
 from backoffice.operations.batches.columns import FileColumns
 from backoffice.operations.batches.earlier_payments import (
     RowPayment,
@@ -66,28 +66,29 @@ class PayoutRows(RowRules):
         ]
         if row.errors:
             fields = form.cleaned_data
-            self._set_payment(
-                row, kind.recipient_key_of(fields), fields.get("currency", ""), fields.get("amount")
-            )
+            network = str(fields.get("network") or "")
+            paid = Paid(kind.recipient_key_of(fields), fields.get("currency", ""), network)
+            self._set_payment(row, paid, fields.get("amount"))
             return
         payload = form.payload()
-        debit, recipient = kind.debit(payload), kind.recipient(payload)
+        debit = kind.debit(payload)
         if debit is None:
             raise ValueError(f"{kind.name} debits nothing")
         row.payload = payload.stored()
-        self._set_payment(row, recipient.key, debit.currency, debit.amount)
+        paid = paid_by(KINDS[kind.name], payload)
+        self._set_payment(row, paid, debit.amount)
         match = NAME_FLAGS.get(getattr(form, "match", None) or NameComparison.EXACT)
         if match:
             row.flags.append(match)
-        elif kind.cautions(payload):
+        elif kind.cautions(payload) or network_warning(paid):
             row.flags.append(RowFlag.CAUTION)
 
-    def _set_payment(self, row: PayoutFileRow, key: str, currency: str, amount: Decimal | None) -> None:
+    def _set_payment(self, row: PayoutFileRow, paid: Paid, amount: Decimal | None) -> None:
         """What the row pays to whom, and whether that is refused. Nothing of a row that does not say all of it."""
-        if not key or not currency or amount is None:
+        if not paid.key or not paid.currency or amount is None:
             return
-        row.recipient_key, row.currency, row.amount = key, currency, amount
-        problem = problem_of_row(self.kind.name, (key, currency))
+        row.recipient_key, row.currency, row.amount = paid.key, paid.currency, amount
+        problem = problem_of_row(self.kind.name, paid)
         row.errors += [[self.kind.recipient_field, problem]] if problem else []
 
     def check_together(self, rows: Sequence[PayoutFileRow]) -> None:

@@ -8,17 +8,24 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
 from backoffice.policies.document import PolicyDocument
-from backoffice.policies.sentences import rule_sentence
+from backoffice.policies.sentences import rule_sentences
+from backoffice.recipients.keys import key_text
 
 
 class ApprovalPolicyPayload(Payload):
-    """The whole new document, the version that it replaces (0 for none), and how many rules differ from that one."""
+    """The whole new document, the version that it replaces (0 for none), and what differs from that one.
+
+    How many rules, how many recipients on lists, and the time zone before if it is another one.
+    """
 
     replaces: int
     document: PolicyDocument
     added: int
     changed: int
     removed: int
+    listed: int = 0
+    unlisted: int = 0
+    time_zone_before: str = ""
 
 
 class ApprovalPolicyForm(KindForm):
@@ -55,26 +62,36 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
             "Put approval policy {version} with {count} rules into effect",
             count,
         )
-        return counted.format(version=payload.replaces + 1, count=count)
+        texts = [counted.format(version=payload.replaces + 1, count=count)]
+        on_lists = payload.listed + payload.unlisted
+        if on_lists:
+            of_lists = ngettext(
+                "{count} change to recipient lists", "{count} changes to recipient lists", on_lists
+            )
+            texts.append(of_lists.format(count=on_lists))
+        if payload.time_zone_before:
+            texts.append(gettext("another time zone for hours"))
+        return ", ".join(texts)
 
     def recipient(self, payload: ApprovalPolicyPayload) -> Recipient:
         return Recipient(gettext("Approval policies"), gettext("Version {n}").format(n=payload.replaces + 1))
 
     def facts(self, payload: ApprovalPolicyPayload) -> Facts:
         rules = [
-            (gettext("Rule {number}").format(number=number), rule_sentence(rule))
-            for number, rule in enumerate(payload.document.rules, start=1)
+            (gettext("Rule {number}").format(number=number), sentence)
+            for number, sentence in enumerate(rule_sentences(payload.document), start=1)
         ]
         lists = [
-            (gettext("List {name}").format(name=each.name), ", ".join(each.keys))
+            (gettext("List {name}").format(name=each.name), ", ".join(map(key_text, each.keys)))
             for each in payload.document.lists
         ]
-        zone = (gettext("Time zone for hours"), payload.document.time_zone)
-        return [*self.decision_facts(payload), zone, *rules, *lists]
+        zone = [(gettext("Time zone for hours"), payload.document.time_zone)]
+        known = [] if payload.time_zone_before else zone
+        return [*self.decision_facts(payload), *known, *rules, *lists]
 
     def decision_facts(self, payload: ApprovalPolicyPayload) -> Facts:
         replaced = str(payload.replaces) if payload.replaces else gettext("None")
-        return [
+        facts: Facts = [
             (gettext("Replaces version"), replaced),
             (
                 gettext("Rules"),
@@ -83,6 +100,15 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
                 ),
             ),
         ]
+        if payload.listed or payload.unlisted:
+            counted = gettext("{added} added, {removed} removed")
+            text = counted.format(added=payload.listed, removed=payload.unlisted)
+            facts.append((gettext("Recipients on lists"), text))
+        if payload.time_zone_before:
+            text = gettext("{after} (before: {before})")
+            zones = text.format(after=payload.document.time_zone, before=payload.time_zone_before)
+            facts.append((gettext("Time zone for hours"), zones))
+        return facts
 
     def initial(self, payload: ApprovalPolicyPayload) -> dict[str, Any]:
         return {}

@@ -28,7 +28,7 @@ from backoffice.operations.permissions import PREPARE
 from backoffice.operations.refusals import Refusal
 from backoffice.recipients.keys import BANK_PREFIX, USER_PREFIX, address_key, bank_account_key, user_key
 from backoffice.recipients.look_alikes import mark_differences, namesakes, similar_recipients
-from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
+from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion, join_networks
 from backoffice.recipients.register import newest_versions, version_in_effect
 from payments_gateway import AddressError, check_address
 from payments_gateway.money import CURRENCIES
@@ -64,7 +64,8 @@ class RecipientDetails(BaseModel):
 class RecipientPayload(Payload):
     """The recipient as it is afterwards. `replaces` is the number of the version before; 0 for none or a suggestion.
 
-    `bank_account` says how the name of a bank account's holder was checked.
+    `network` names all networks that an address is approved on (`join_networks`). `bank_account` says how the name of a
+    bank account's holder was checked.
     """
 
     change: RecipientChange
@@ -73,6 +74,7 @@ class RecipientPayload(Payload):
     replaces: int = 0
     account: str
     network: str = ""
+    network_before: str = ""
     bank_code: str = ""
     bank: str = ""
     details: RecipientDetails
@@ -133,7 +135,7 @@ _OF_TYPE: dict[RecipientType, tuple[str, ...]] = {
     RecipientType.USER: ("receiver_username", "name"),
 }
 _DETAILS = ("alias", "currency", "notes")
-_FIXED = ("bank_code", "account_number", "network", "address", "receiver_username")
+_FIXED = ("bank_code", "account_number", "address", "receiver_username")
 """Fields that say who is paid, which no change may touch."""
 
 
@@ -153,6 +155,12 @@ class RecipientForm(RecipientAccountForm):
         label=_("Network"),
         widget=forms.Select(attrs={"translate": "no"}),
         help_text=_("Must be the recipient's network: on another network the money is lost."),
+    )
+    networks = forms.MultipleChoiceField(
+        label=_("Networks"),
+        widget=forms.CheckboxSelectMultiple(attrs={"translate": "no"}),
+        help_text=_("All that the recipient can use: on another network the money is lost."),
+        error_messages={"required": _("Select at least one network.")},
     )
     address = forms.CharField(
         label=_("Address"),
@@ -234,14 +242,22 @@ class RecipientForm(RecipientAccountForm):
         values = super().clean() or self.cleaned_data
         if self.kind_of_change != RecipientChange.ADD and self.target is None:
             self.add_error(None, gettext("Choose the recipient in the list. Nothing was prepared."))
-        if values.get("network") and values.get("address"):
-            try:
-                check_address(values["network"], values["address"])
-            except AddressError as exc:
-                self.add_error("address", error_sentence(exc))
+        self._check_networks(values)
         if not self.errors and not self.is_being_typed:
             self._check_content()
         return values
+
+    def _check_networks(self, values: dict[str, Any]) -> None:
+        """Refuse what cannot be an address of each network, and more networks than a version can have."""
+        names = _networks_in(values)
+        try:
+            for name in names if values.get("address") else ():
+                check_address(name, values["address"])
+        except AddressError as exc:
+            self.add_error("networks" if "networks" in self.fields else "address", error_sentence(exc))
+        most = RecipientVersion._meta.get_field("network").max_length or 0
+        if len(join_networks(names)) > most:
+            self.add_error("networks", gettext("Select fewer networks."))
 
     def content(self) -> RecipientPayload:
         target, change = self.target, self.kind_of_change
@@ -252,6 +268,7 @@ class RecipientForm(RecipientAccountForm):
             "type": self.recipient_type,
             "replaces": newest.number if newest else 0,
             "before": before,
+            "network_before": newest.network if newest and before else "",
             "reason": self.cleaned_data["reason"],
         }
         if change == RecipientChange.RETIRE and target is not None:
@@ -270,7 +287,9 @@ class RecipientForm(RecipientAccountForm):
         """Say at once what preparing would refuse."""
         payload = self.content()
         try:
-            if payload.change == RecipientChange.CHANGE and payload.details == payload.before:
+            before = (payload.before, payload.network_before)
+            is_same = (payload.details, payload.network) == before
+            if payload.change == RecipientChange.CHANGE and is_same:
                 raise OperationError(Refusal.NOTHING_CHANGES)
             check_applicable(payload)
         except OperationError as exc:
@@ -285,7 +304,7 @@ class RecipientForm(RecipientAccountForm):
             of_bank = {"bank_code": bank_account.bank_code, "bank": bank_account.bank}
             return {**members, **of_bank, "account": bank_account.account_number}
         if self.recipient_type == RecipientType.ADDRESS:
-            network = self.cleaned_data["network"]
+            network = join_networks(_networks_in(self.cleaned_data))
             return {**members, "account": self.cleaned_data["address"], "network": network}
         return {**members, "account": self.cleaned_data["receiver_username"]}
 
@@ -314,23 +333,30 @@ class RecipientForm(RecipientAccountForm):
 
     def _offer_choices(self) -> None:
         networks = ledger.transfer_networks("USDT")
-        names = dict.fromkeys(name for of_currency in networks.values() for name in of_currency)
+        own = self.target.networks if self.target else ()
+        names = dict.fromkeys((*own, *(name for of_currency in networks.values() for name in of_currency)))
         network: Any = self.fields["network"]
         network.choices = [("", gettext("Select a network")), *((name, name) for name in names)]
+        several: Any = self.fields["networks"]
+        several.choices = [(name, name) for name in names]
         currency: Any = self.fields["currency"]
         offered = list(networks) if self.recipient_type == RecipientType.ADDRESS else CURRENCIES
         currency.choices = [("", gettext("Any")), *((code, code) for code in offered)]
 
     def _take_over(self, target: RecipientVersion) -> None:
-        """Fill in what is in the register. Who is paid cannot be changed."""
+        """Fill in what is in the register. Who is paid cannot be changed, but on which networks an address is."""
         fixed = {**target.values, "recipient": str(target.recipient)}
         fixed = {name: value for name, value in fixed.items() if name in (*_FIXED, "recipient")}
         for name in fixed:
             self.fields[name].widget = forms.HiddenInput()
         if self.is_bound:
-            self.data = {**dict(self.data.items()), **fixed}
+            data: Any = self.data
+            typed = data.copy()
+            for name, value in fixed.items():
+                typed[name] = value
+            self.data = typed
         present = {"typed_name": target.name, "name": target.name}
-        present |= {name: getattr(target, name) for name in _DETAILS}
+        present |= {name: getattr(target, name) for name in _DETAILS} | {"networks": target.networks}
         self.initial = {**present, **self.initial, **fixed}
 
     def _keep_needed_fields(self) -> None:
@@ -338,6 +364,8 @@ class RecipientForm(RecipientAccountForm):
         needed = {"change", "type", "recipient", "reason", "duplicate_confirmed", "duplicate_reason"}
         if self.kind_of_change != RecipientChange.RETIRE:
             needed |= {*_OF_TYPE[self.recipient_type], *_DETAILS}
+        if "network" in needed and self.target is not None:
+            needed = needed - {"network"} | {"networks"}
         for name in [name for name in self.fields if name not in needed]:
             del self.fields[name]
 
@@ -359,6 +387,11 @@ def _values_paid_by(operation_id: str) -> dict[str, str]:
         return {"type": RecipientType.USER.value, "receiver_username": str(username or "")}
     address = {name: str(paid.get(name, "")) for name in ("address", "network")}
     return {"type": RecipientType.ADDRESS.value, **address}
+
+
+def _networks_in(values: dict[str, Any]) -> list[str]:
+    """The networks that were selected, one or several, in the order in which they are offered."""
+    return list(values.get("networks") or filter(None, [values.get("network")]))
 
 
 def _account_of(version: RecipientVersion) -> dict[str, str]:
@@ -407,10 +440,11 @@ class RecipientKind(LocalKind[RecipientPayload]):
         return [*facts, (gettext("Reason"), payload.reason)]
 
     def decision_facts(self, payload: RecipientPayload) -> Facts:
+        before = payload.network_before if payload.change == RecipientChange.CHANGE else ""
         return [
             (gettext("Change"), str(RecipientChange(payload.change).label)),
             (str(RecipientType(payload.type).label), _whole_account(payload)),
-            *([(gettext("Network"), payload.network)] if payload.network else []),
+            *([_changed_fact(gettext("Network"), payload.network, before)] if payload.network else []),
         ]
 
     def initial(self, payload: RecipientPayload) -> dict[str, Any]:
@@ -426,7 +460,7 @@ class RecipientKind(LocalKind[RecipientPayload]):
         if payload.change != RecipientChange.ADD:
             newest = version_in_effect(payload.key)
             values["recipient"] = str(newest.recipient) if newest else ""
-        return {**values, **version.values, "reason": payload.reason}
+        return {**values, **version.values, "networks": version.networks, "reason": payload.reason}
 
     def acknowledgement(self, payload: RecipientPayload) -> str:
         return payload.bank_account.acknowledgement if payload.bank_account else ""

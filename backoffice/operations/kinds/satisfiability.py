@@ -26,14 +26,15 @@ def check_satisfiable(document: PolicyDocument, staffing: Staffing) -> None:
 def check_policy_stays_satisfiable(before: Staffing, after: Staffing) -> None:
     """Raises PolicyUnsatisfiableError if a change of people would leave the policy in effect unsatisfiable.
 
-    Only if the change causes it. The rules of the settings name nobody, so they are not checked.
+    Only for what the change causes: a rule that lacks people already hides no other one. The rules of the settings name
+    nobody, so they are not checked.
     """
     try:
         policy = policy_in_effect()
     except AlteredPolicyError as exc:
         raise PolicyAlteredError from exc
-    if policy.number is not None and _is_satisfiable(policy.document, before):
-        check_satisfiable(policy.document, after)
+    if policy.number is not None:
+        _check_causes_nothing(policy.document, before, after)
 
 
 def check_governance_stays_satisfiable(before: Staffing, after: Staffing) -> None:
@@ -45,14 +46,21 @@ def check_governance_stays_satisfiable(before: Staffing, after: Staffing) -> Non
         document = policy_in_effect().document
     except AlteredPolicyError:
         return
-    known = [one.refusal for one in _unsatisfied(document, before.enrolled_only(), APPROVE_GOVERNANCE)]
-    for unsatisfied in _unsatisfied(document, after.enrolled_only(), APPROVE_GOVERNANCE):
-        if unsatisfied.refusal not in known:
+    _check_causes_nothing(document, before.enrolled_only(), after.enrolled_only(), APPROVE_GOVERNANCE)
+
+
+def _check_causes_nothing(
+    document: PolicyDocument, before: Staffing, after: Staffing, approval_permission: str = ""
+) -> None:
+    """Raises the first PolicyUnsatisfiableError that there is after the change and was not before.
+
+    A level for which there were too few people whoever prepares is no worse for another preparer.
+    """
+    known = [one.refusal for one in _unsatisfied(document, before, approval_permission)]
+    for unsatisfied in _unsatisfied(document, after, approval_permission):
+        whoever_prepares = {**unsatisfied.refusal, "preparer": PolicyUnsatisfiableError.ANYBODY}
+        if unsatisfied.refusal not in known and whoever_prepares not in known:
             raise unsatisfied
-
-
-def _is_satisfiable(document: PolicyDocument, staffing: Staffing) -> bool:
-    return next(_unsatisfied(document, staffing), None) is None
 
 
 def _unsatisfied(

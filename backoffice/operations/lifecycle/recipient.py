@@ -88,7 +88,12 @@ def _next_version(
     now: datetime,
 ) -> RecipientVersion:
     """The sealed version that follows the newest one, not stored yet."""
-    is_cooled = newest is not None and newest.number > 0 and not payload.changes_payment
+    is_cooled = (
+        newest is not None
+        and newest.number > 0
+        and newest.network == payload.network
+        and not payload.changes_payment
+    )
     version = RecipientVersion(
         recipient=newest.recipient if newest else uuid.uuid4(),
         number=(newest.number if newest else 0) + 1,

@@ -24,6 +24,7 @@ from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
 from backoffice.operations.refusals import sentence
 from backoffice.operations.states import Outcome, Status
 from backoffice.policies.document import Rule
+from backoffice.policies.names import CurrentNames, people_of
 from backoffice.policies.sentences import last_rule_sentence
 from backoffice.policies.sentences import rule_sentence as policy_sentence
 
@@ -148,12 +149,15 @@ class ApprovalRule(TextChoices):
 
 
 def rule_sentence(rule: Mapping[str, Any]) -> str:
-    """The stored rule of an operation in words."""
+    """The stored rule of an operation in words, with the names that people and groups have now."""
     if "policy_rule" not in rule:
         return code_sentence(ApprovalRule, rule)
-    decided = Rule.model_validate(rule["policy_rule"])
+    stored = Rule.model_validate(rule["policy_rule"])
+    decided = CurrentNames.of(people_of([stored])).in_rule(stored)
     is_last = rule["code"] == ApprovalRule.LAST_OF_POLICY
-    sentence = last_rule_sentence(decided.levels) if is_last else policy_sentence(decided)
+    sentence = (
+        last_rule_sentence(decided.levels) if is_last else policy_sentence(decided, rule.get("time_zone", ""))
+    )
     return code_sentence(ApprovalRule, {**rule, "sentence": sentence})
 
 

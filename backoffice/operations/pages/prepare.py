@@ -26,7 +26,7 @@ from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
 from backoffice.ledger.models import Balance
 from backoffice.operations import selectors
-from backoffice.operations.allow_list import check_recipients, cooling_warning
+from backoffice.operations.allow_list import check_recipients, recipient_warnings
 from backoffice.operations.approval import requirements
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import (
@@ -344,7 +344,7 @@ def _review_page(
         "cautions": [
             *kind.cautions(payload),
             *look_alike_warnings(KINDS[kind.name], payload),
-            *cooling_warning(submission, KINDS[kind.name], payload),
+            *recipient_warnings(submission, KINDS[kind.name], payload),
         ],
         "first_payment": selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,

@@ -27,7 +27,7 @@ from backoffice.audit.models import Entry
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
-from backoffice.operations.allow_list import cooling_warning
+from backoffice.operations.allow_list import recipient_warnings
 from backoffice.operations.batches.summary import (
     BatchSummary,
     batch_summary,
@@ -263,7 +263,7 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
         else [
             *kind.cautions(payload),
             *_look_alikes_of_payee(operation, kind, payload),
-            *cooling_warning(operation.pk, kind, payload),
+            *recipient_warnings(operation.pk, kind, payload),
         ],
         attempts=[
             AttemptRow(

@@ -22,7 +22,8 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.policies.document import Levels
-from backoffice.policies.evaluator import Capacity, Hindrance, Person
+from backoffice.policies.evaluator import Capacity, Hindrance, Person, Progress
+from backoffice.policies.names import CurrentNames
 from backoffice.policies.sentences import level_text
 
 MOST_NAMES = 20
@@ -121,14 +122,14 @@ def _described(operation: Operation, levels: Levels, until: datetime | None) -> 
     if operation.status == Status.APPROVED and found.progress.is_complete:
         return None
     names = {in_whose_right(one): one.approved_by for one in found.counted}
+    texts = _level_texts(found.progress)
     shown = [
-        WaitingLevel(level_text(one.level), [names[pk] for pk in one.given], one.missing)
-        for one in found.progress.levels
+        WaitingLevel(text, [names[pk] for pk in one.given], one.missing)
+        for text, one in zip(texts, found.progress.levels, strict=True)
     ]
-    is_open = found.progress.open
     return Waiting(
         shown,
-        level_text(is_open.level) if is_open else "",
+        next((text for text, one in zip(texts, found.progress.levels, strict=True) if one.missing), ""),
         found.progress.missing,
         [AblePerson(person.id, _acting(person, can)) for person, can in found.able],
         _reasons(found),
@@ -136,6 +137,12 @@ def _described(operation: Operation, levels: Levels, until: datetime | None) -> 
         has_lost_approvals=len(found.counted) < len(operation.approvals.all()),
         cooling_until=until,
     )
+
+
+def _level_texts(progress: Progress) -> list[str]:
+    """The levels in words, with the names that people and groups have now."""
+    levels = tuple(one.level for one in progress.levels)
+    return [level_text(level) for level in CurrentNames.of(level.of for level in levels).in_levels(levels)]
 
 
 def _acting(person: Person, can: Capacity) -> str:

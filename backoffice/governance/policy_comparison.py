@@ -1,0 +1,39 @@
+"""Two versions of the approval policies beside each other, as pages show them: rules, lists and time zone."""
+
+from collections.abc import Collection
+from typing import Any
+
+from backoffice.policies.document import PolicyDocument
+from backoffice.policies.sentences import Difference, compare, compare_lists
+from backoffice.recipients.keys import key_text
+from backoffice.recipients.register import recorded_versions
+
+_NAMED_AT_MOST = 500
+
+
+def compared(
+    old: PolicyDocument, new: PolicyDocument, *, leave_out: Difference | None = None
+) -> dict[str, Any]:
+    """What the comparison of a page shows: rules without those of this difference, changed lists, the zones.
+
+    Recipients on lists are shown with their names in the register. One query if a list differs.
+    """
+    lists = compare_lists(old, new)
+    names = _registered_names([key for each in lists for key in (*each.added, *each.removed)])
+    return {
+        "compared": [one for one in compare(old, new) if one.difference != leave_out],
+        "compared_lists": [
+            (each, *([_in_words(key, names) for key in keys] for keys in (each.removed, each.added)))
+            for each in lists
+        ],
+        "zones": (old.time_zone, new.time_zone) if old.time_zone != new.time_zone else None,
+    }
+
+
+def _registered_names(keys: Collection[str]) -> dict[str, str]:
+    found = recorded_versions(sorted(keys)[:_NAMED_AT_MOST])
+    return {key: version.title for key, version in found.items() if not version.is_altered}
+
+
+def _in_words(key: str, names: dict[str, str]) -> str:
+    return f"{names[key]}, {key_text(key)}" if key in names else key_text(key)
