@@ -9,11 +9,14 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
+from backoffice.installation.questions import answered
 from tests.faults.harness.processes import wait_until
+from tests.installation.test_questions import GIVEN
 from tests.requirements import listens
 from tools.processes import ROOT, free_port
 from tools.rehearsal import nginx
@@ -58,6 +61,19 @@ def test_a_unit_ends_with_all_its_processes_and_has_no_secret(unit: Path) -> Non
     if unit.stem in {"countersign-worker", "countersign-sweeper"}:
         assert stop is not None
         assert int(stop[1]) > 30  # seconds that a request to the provider may take
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_may_write_to_every_folder_that_setup_suggests_and_to_no_other(unit: Path) -> None:
+    text, values = unit.read_text(), answered(GIVEN, {}, None)
+    assert "ProtectSystem=strict" in text
+    assert "ReadWritePaths" not in text
+    [states] = re.findall(r"^StateDirectory=(.*)$", text, re.MULTILINE)
+    suggested = [values["COUNTERSIGN_DATA_DIR"], values["COUNTERSIGN_JOURNAL_DIR"]]
+    suggested += [str(Path(urlsplit(values["COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS"]).path).parent)]
+    assert [f"/var/lib/{name}" for name in states.split()] == suggested
+    page = (ROOT / "docs/operator/deploy.md").read_text()
+    assert [folder for folder in suggested if f"| `{folder}` |" not in page] == []
 
 
 @pytest.mark.nginx
