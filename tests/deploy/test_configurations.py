@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from backoffice.installation.questions import answered
+from backoffice.web_server import MAX_BODY_BYTES, MAX_DELIVERY_BYTES
 from tests.faults.harness.processes import wait_until
 from tests.installation.test_questions import GIVEN
 from tests.requirements import listens
@@ -152,6 +153,13 @@ def test_caddy_accepts_its_configuration(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert run("caddy", "fmt", str(site)).stdout == site.read_text()
+
+
+def test_a_proxy_accepts_as_large_a_body_as_the_server() -> None:
+    [site, deliveries] = re.findall(r"client_max_body_size (\d+)(k?);", (DEPLOY / "nginx.conf").read_text())
+    [caddy] = re.findall(r"\tmax_size (\d+)MB", (DEPLOY / "Caddyfile").read_text())
+    assert (site, int(caddy) * 1_000_000) == ((str(MAX_BODY_BYTES), ""), MAX_BODY_BYTES)
+    assert (int(deliveries[0]) * 1024, deliveries[1]) == (MAX_DELIVERY_BYTES, "k")
 
 
 @pytest.mark.parametrize("name", ["nginx.conf", "Caddyfile"])
