@@ -108,7 +108,7 @@ class Connection(HTTPChannel):
     has_been_used = False
     head_is_complete = False
 
-    def parser_class(self, adj: Adjustments) -> _Parser:
+    def parser_class(self, adj: Adjustments) -> _Parser:  # type: ignore[override]
         """Where waitress looks for the class of its parsers."""
         return _Parser(adj, self._held_by_all)
 

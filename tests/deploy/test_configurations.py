@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from backoffice.core.telemetry.endpoints import LIVE
 from backoffice.installation.questions import answered
 from backoffice.web_server import MAX_BODY_BYTES, MAX_DELIVERY_BYTES
 from tests.faults.harness.processes import wait_until
@@ -197,9 +198,23 @@ def test_the_compose_file_names_only_what_it_declares_or_what_is_there() -> None
     assert needs_health <= checked
 
 
+def test_the_daily_container_runs_what_the_daily_unit_runs_and_web_is_probed() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yml").read_text())["services"]
+    unit = (DEPLOY / "systemd" / "countersign-daily.service").read_text()
+    [command] = re.findall(r"^ExecStart=\S+ (manage\.py .*)$", unit, re.MULTILINE)
+    assert f"python {command};" in services["daily"]["command"][-1]
+    done = run("sh", "-n", "-c", services["daily"]["command"][-1].replace("$$", "$"))
+    assert (done.returncode, done.stderr) == (0, "")
+    program, *arguments = services["web"]["healthcheck"]["test"][1:]
+    assert program == "python"
+    assert f"http://127.0.0.1:8000{LIVE}" in arguments[-1]
+    refused = run(sys.executable, *(one.replace(":8000", f":{free_port()}") for one in arguments))
+    assert "Connection refused" in refused.stderr
+
+
 def test_containers_run_without_root_on_a_root_that_cannot_be_written() -> None:
     services = yaml.safe_load((DEPLOY / "compose.yml").read_text())["services"]
-    for name in ("web", "worker", "sweeper", "setup"):
+    for name in ("web", "worker", "sweeper", "daily", "setup"):
         service = services[name]
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
         assert service["security_opt"] == ["no-new-privileges:true"]

@@ -7,7 +7,7 @@ rights of the owner.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, LiteralString, cast
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -117,7 +117,7 @@ def _statements_on_functions(role: str, functions: list[tuple[str, str]]) -> Ite
     """A new function may be called by everybody, so that right is revoked too."""
     declared = functions_of_owner()
     for signature, name in functions:
-        function = SQL(cast(LiteralString, signature))  # quoted by the database
+        function = SQL(signature)  # quoted by the database
         yield SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC, {}").format(function, Identifier(role))
         if name in declared:
             yield SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(function, Identifier(role))
