@@ -84,10 +84,11 @@ class _Parser(HTTPRequestParser):
         is_begun = self.headers_finished
         consumed: int = super().received(data)
         expected = self.body_bytes_received if is_begun else self.content_length
-        if not self.error and expected > MAX_DELIVERY_BYTES:
-            more = 0 if is_begun else expected
-            if self._held_bytes() + more > MAX_HELD_BYTES:
-                self.error, self.completed = _NoRoomError(f"Try again in {RETRY_SECONDS} seconds."), True
+        more = 0 if is_begun else expected
+        is_long = expected > MAX_DELIVERY_BYTES
+        if not self.error and is_long and self._held_bytes() + more > MAX_HELD_BYTES:
+            self.error: Error | None = _NoRoomError(f"Try again in {RETRY_SECONDS} seconds.")
+            self.completed = True
         if self.error:
             self.expect_continue = False  # no invitation to send a body that is refused
         return consumed
