@@ -87,7 +87,7 @@ class _Parser(HTTPRequestParser):
         more = 0 if is_begun else expected
         is_long = expected > MAX_DELIVERY_BYTES
         if not self.error and is_long and self._held_bytes() + more > MAX_HELD_BYTES:
-            self.error: Error | None = _NoRoomError(f"Try again in {RETRY_SECONDS} seconds.")
+            self.error = _NoRoomError(f"Try again in {RETRY_SECONDS} seconds.")  # type: ignore[assignment]
             self.completed = True
         if self.error:
             self.expect_continue = False  # no invitation to send a body that is refused
