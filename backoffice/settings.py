@@ -440,12 +440,12 @@ SECURE_REDIRECT_EXEMPT = [
 #: Bearer token with which a monitoring system on another machine reads `/metrics`; at least 16 characters.
 METRICS_TOKEN: str = env.str("COUNTERSIGN_METRICS_TOKEN", default="").strip()
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
-# These two affect the whole domain, so only its owner may switch them on.
-#: Require TLS for every subdomain as well (HSTS).
-SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("COUNTERSIGN_HSTS_SUBDOMAINS", default=False)
-#: Let browsers preload the HSTS rule before the first visit.
+#: Require TLS for every subdomain of the host name as well (HSTS). With `0` for this host name alone, where a subdomain
+#: has no TLS.
+SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("COUNTERSIGN_HSTS_SUBDOMAINS", default=True)
+#: Let browsers preload the HSTS rule before the first visit. It affects the whole domain: only its owner may set it.
 SECURE_HSTS_PRELOAD: bool = env.bool("COUNTERSIGN_HSTS_PRELOAD", default=False)
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # which ask for those two
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # which ask for both, also where they cannot be
 #: Trust `X-Forwarded-Proto` and the last `X-Forwarded-For` of the one proxy in front. Set it behind a proxy that ends
 #: TLS: without it every request is redirected to https for ever.
 TRUST_FORWARDED_FOR: bool = env.bool("COUNTERSIGN_BEHIND_PROXY", default=False)

@@ -353,12 +353,17 @@ def test_a_currency_has_its_default_limit_unless_overridden(
     assert settings_in({**PRODUCTION, **changed})["SECOND_APPROVAL_ABOVE"] == limits
 
 
-def test_hsts_for_subdomains_is_opt_in() -> None:
-    names = {"COUNTERSIGN_HSTS_SUBDOMAINS": "true", "COUNTERSIGN_HSTS_PRELOAD": "true"}
-    for environment, bound in ((PRODUCTION, False), ({**PRODUCTION, **names}, True)):
+def test_hsts_holds_for_a_year_and_for_subdomains_unless_they_are_left_out() -> None:
+    others = {"COUNTERSIGN_HSTS_SUBDOMAINS": "0", "COUNTERSIGN_HSTS_PRELOAD": "true"}
+    for environment, subdomains, preload in (
+        (PRODUCTION, True, False),
+        ({**PRODUCTION, **others}, False, True),
+    ):
         values = settings_in(environment)
         assert values["SECURE_HSTS_SECONDS"] == 365 * 24 * 60 * 60
-        assert (values["SECURE_HSTS_INCLUDE_SUBDOMAINS"], values["SECURE_HSTS_PRELOAD"]) == (bound, bound)
+        assert values["SECURE_HSTS_INCLUDE_SUBDOMAINS"] is subdomains
+        assert values["SECURE_HSTS_PRELOAD"] is preload
+    assert settings_in(SANDBOX)["SECURE_HSTS_SECONDS"] == 0
 
 
 def test_postgresql_commits_are_synchronous_and_compiles_nothing_and_url_options_are_kept() -> None:
