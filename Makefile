@@ -108,11 +108,11 @@ bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on 
 	@$(BIN)/python -m tools.bench
 
 parts: $(READY)  ## list what production installs and pages load in var/parts.json (CycloneDX)
-	$(BIN)/python -m tools.parts var/parts.json
+	$(BIN)/python -m tools.third_party.parts var/parts.json
 
 # Not part of `make check`: it needs the network, and its answer changes without a change of the code.
 audit: $(READY)  ## compare what production installs with known vulnerabilities; says so if their data cannot be reached
-	@$(BIN)/python -m tools.vulnerabilities
+	@$(BIN)/python -m tools.third_party.vulnerabilities
 
 run: $(READY)  ## the web process alone, configured by the environment
 	$(BIN)/python manage.py migrate

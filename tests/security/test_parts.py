@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.processes import ROOT
-from tools.vulnerabilities import _OF_THE_LOCKS, read_result
+from tools.third_party.vulnerabilities import _OF_THE_LOCKS, read_result
 
 LOCKED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
 SOUND = {"name": "sound", "version": "1.0", "vulns": []}
@@ -21,9 +21,9 @@ UNKNOWN = {"name": "unknown", "skip_reason": "Dependency not found"}
 def test_the_list_of_parts_has_every_locked_part_and_every_vendored_file(tmp_path: Path) -> None:
     recipe = re.search(r"^parts:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe
-    assert "python -m tools.parts var/parts.json" in recipe[1]
+    assert "python -m tools.third_party.parts var/parts.json" in recipe[1]
     file = tmp_path / "parts.json"
-    command = [sys.executable, "-m", "tools.parts", str(file)]
+    command = [sys.executable, "-m", "tools.third_party.parts", str(file)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     components = json.loads(file.read_text())["components"]
     listed = [(part["name"], part["version"]) for part in components if "components" not in part]

@@ -200,7 +200,7 @@ def test_the_newest_report_is_shown_whole(shown: Callable[[], str]) -> None:
         "Broker Reachable",
         "Free disk · b 40.0 GB of 80.0 GB",
         "12 requests · 1 failed",
-        "Average 0.25 s, slowest 8.0 s",
+        "Average 0.25 s, slowest 8.00 s",
     ):
         assert fact in page
     process("web", 9, later + timedelta(seconds=1), "b", **whole, failed_parts=["migrations", "broker"])

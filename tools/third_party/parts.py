@@ -1,4 +1,4 @@
-"""`python -m tools.parts FILE`: the parts of an installation as a CycloneDX list.
+"""`python -m tools.third_party.parts FILE`: the parts of an installation as a CycloneDX list.
 
 The distributions of requirements.lock and of the extras that need requirements-extras.lock, and the files of others
 that pages load (`static/vendor/README.md`).

@@ -1,4 +1,4 @@
-"""`python -m tools.vulnerabilities`: compares what production installs, extras included, with known
+"""`python -m tools.third_party.vulnerabilities`: compares what production installs, extras included, with known
 vulnerabilities, by pip-audit.
 
 Ends with 0 if every part was checked and none is vulnerable, with 1 if one is, and with 2 if parts were not checked,
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.parts import LOCKS
+from tools.third_party.parts import LOCKS
 
 _PIP_AUDIT = (str(Path(sys.executable).with_name("pip-audit")), "--progress-spinner=off", "--format=json")
 _OF_THE_LOCKS = (*(f"--requirement={lock}" for lock in LOCKS), "--require-hashes", "--disable-pip")
