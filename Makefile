@@ -113,14 +113,12 @@ pictures: $(READY)  ## take the pictures of README and docs from the demo; needs
 bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on this machine; ARGS="--only P9" chooses
 	@$(BIN)/python -m tools.bench $(ARGS)
 
-parts: $(READY)  ## list what production installs in var/parts.json (CycloneDX), from requirements.lock
-	@mkdir -p var
-	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --mc-type application \
-		--output-reproducible --output-format JSON --output-file var/parts.json
+parts: $(READY)  ## list what production installs and pages load in var/parts.json (CycloneDX)
+	$(BIN)/python -m tools.third_party.parts var/parts.json
 
 # Not part of `make check`: it needs the network, and its answer changes without a change of the code.
-audit: $(READY)  ## compare requirements.lock with known vulnerabilities; says so if their data cannot be reached
-	@$(BIN)/python -m tools.vulnerabilities
+audit: $(READY)  ## compare what production installs with known vulnerabilities; says so if their data cannot be reached
+	@$(BIN)/python -m tools.third_party.vulnerabilities
 
 run: $(READY)  ## the web process alone, configured by the environment
 	$(BIN)/python manage.py migrate

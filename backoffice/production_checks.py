@@ -6,6 +6,7 @@ Each problem is a sentence that names the setting and says what to set. None rep
 import base64
 import binascii
 import re
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -17,11 +18,15 @@ from payments_gateway.config import is_loopback
 
 _MIN_SECRET = 50  # characters, as Django's own check
 _MIN_DIFFERENT = 15  # in a secret or key; 32 random bytes have fewer once in 10^17 keys
+_MIN_DIFFERENT_IN_TOKEN = (
+    7  # 16 random hexadecimal digits have fewer once in 600 tokens, which is refused then
+)
 _KNOWN_SECRET = re.compile(
     r"insecure|changeme|change-me|development|example|secret-?key|password|12345678", re.I
 )
-_HOW_TO_DRAW_ONE = 'python -c "import secrets; print(secrets.token_urlsafe(64))"'
-_MAKE_KEY = "python -c \"import base64, secrets; print('first:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
+HOW_TO_DRAW_ONE = 'python -c "import secrets; print(secrets.token_urlsafe(64))"'
+_MAKE_ONE = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+MAKE_KEY = "python -c \"import base64, secrets; print('first:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
 _TLS_MODES = frozenset({"verify-ca", "verify-full"})  # `require` accepts any server
 _TLS_BROKERS = frozenset({"rediss", "amqps"})
 _PLAIN_SYSLOG = frozenset({"syslog+udp", "syslog+tcp"})
@@ -31,11 +36,18 @@ def secret_problems(secrets: Iterable[str], *, setting: str) -> Iterator[str]:
     """Secrets that can be guessed: short, without variety, or written in some example."""
     for secret in secrets:
         if len(secret) < _MIN_SECRET:
-            yield f"{setting} is too short: {_MIN_SECRET} characters at least. Make one: {_HOW_TO_DRAW_ONE}"
+            yield f"{setting} is too short: {_MIN_SECRET} characters at least. Make one: {HOW_TO_DRAW_ONE}"
         elif len(set(secret)) < _MIN_DIFFERENT:
-            yield f"{setting} repeats few characters, so it can be guessed. Make one: {_HOW_TO_DRAW_ONE}"
+            yield f"{setting} repeats few characters, so it can be guessed. Make one: {HOW_TO_DRAW_ONE}"
         elif _KNOWN_SECRET.search(secret):
-            yield f"{setting} looks like one from an example. Make one: {_HOW_TO_DRAW_ONE}"
+            yield f"{setting} looks like one from an example. Make one: {HOW_TO_DRAW_ONE}"
+
+
+def token_problems(tokens: Mapping[str, str]) -> Iterator[str]:
+    """Shared secrets that can be guessed, by the setting that names them. Each has its own shortest length."""
+    for setting, token in tokens.items():
+        if token and (len(set(token)) < _MIN_DIFFERENT_IN_TOKEN or _KNOWN_SECRET.search(token)):
+            yield f"{setting} can be guessed: it repeats few characters, or is from an example. Make one: {_MAKE_ONE}"
 
 
 def key_problems(keys: Iterable[str], *, setting: str) -> Iterator[str]:
@@ -47,7 +59,7 @@ def key_problems(keys: Iterable[str], *, setting: str) -> Iterator[str]:
         except binascii.Error:
             continue
         if len(set(raw)) < _MIN_DIFFERENT or raw.isascii():
-            yield f"{setting} has a key that is not random. Make one: {_MAKE_KEY}"
+            yield f"{setting} has a key that is not random. Make one: {MAKE_KEY}"
 
 
 def single_machine_problems(engine: str, broker: str) -> Iterator[str]:
@@ -105,12 +117,19 @@ def host_problems(hosts: Iterable[str]) -> Iterator[str]:
 def provider_problems(addresses: Iterable[str], *, may_be_private: bool) -> Iterator[str]:
     """Addresses of the provider inside this machine's own network: such as the one that hands out cloud credentials."""
     for address in addresses:
-        found = _literal(urlsplit(address).hostname or "")
-        if found is None:
+        host = urlsplit(address).hostname or ""
+        found = _literal(host)
+        if found is None or is_loopback(host):
             continue
-        if found.is_link_local or found.is_multicast or found.is_unspecified or _is_reserved(found):
+        if (
+            found.is_loopback
+            or found.is_link_local
+            or found.is_multicast
+            or found.is_unspecified
+            or _is_reserved(found)
+        ):
             yield "COUNTERSIGN_GATEWAY_URL or _V4 is a link-local or reserved address: use the provider's host name"
-        elif found.is_private and not found.is_loopback and not may_be_private:
+        elif found.is_private and not may_be_private:
             yield (
                 "COUNTERSIGN_GATEWAY_URL or _V4 is a private address: use the provider's host name, or set "
                 "COUNTERSIGN_GATEWAY_PRIVATE_ADDRESSES=true if it is reached through your own network"
@@ -129,10 +148,14 @@ def _is_here(host: str, *, single_machine: bool) -> bool:
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that is written as the host, in any form that connections accept: also `0xa9fea9fe` and `10.1`."""
     try:
         found = ip_address(host)
     except ValueError:
-        return None
+        try:
+            return IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return None
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
     return mapped or found
 

@@ -266,7 +266,10 @@ TEMPLATES: list[dict[str, Any]] = [
 # No ATOMIC_REQUESTS: services define where a transaction begins and ends.
 #: `postgres://user:password@host:5432/name`. Default: SQLite in the data folder.
 DATABASES = {
-    "default": env.db_url("COUNTERSIGN_DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'countersign.sqlite3'}")
+    "default": settings_values.database(
+        "COUNTERSIGN_DATABASE_URL",
+        env.str("COUNTERSIGN_DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'countersign.sqlite3'}"),
+    )
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {
@@ -292,13 +295,17 @@ else:
 #: changes. Default: one role for both.
 _MIGRATION_DATABASE_URL: str = env.str("COUNTERSIGN_MIGRATION_DATABASE_URL", default="").strip()
 MIGRATION_DATABASE: dict[str, Any] = (
-    dict(environ.Env.db_url_config(_MIGRATION_DATABASE_URL)) if _MIGRATION_DATABASE_URL else {}
+    settings_values.database("COUNTERSIGN_MIGRATION_DATABASE_URL", _MIGRATION_DATABASE_URL)
+    if _MIGRATION_DATABASE_URL
+    else {}
 )
 
 # Background work. A message only wakes a worker; the database is the record of what is to be done.
 # The default broker keeps its messages in folders under DATA_DIR and needs no server.
 #: `redis://…` or `amqp://…`. Default: folders in the data folder.
-CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default="filesystem://localhost//")
+CELERY_BROKER_URL: str = settings_values.broker(
+    "COUNTERSIGN_BROKER_URL", env.str("COUNTERSIGN_BROKER_URL", default="filesystem://localhost//")
+)
 #: A file of certificate authorities to trust for the broker. Default: those of the system.
 BROKER_CA_FILE: str = env.str("COUNTERSIGN_BROKER_CA_FILE", default="")
 
@@ -357,7 +364,9 @@ KEEP_SETUP_LINKS_DAYS: int = env.int("COUNTERSIGN_KEEP_SETUP_LINKS_DAYS", defaul
 # Notifications and messages of scheduled reports: a link, no figures.
 #: Where emails are sent, such as `smtp+tls://user:password@host:587`. Another machine needs TLS. The default writes
 #: those of scheduled reports to the log of the process, and there are no notifications by email.
-vars().update(env.email("COUNTERSIGN_EMAIL_URL", default="consolemail://"))
+vars().update(
+    settings_values.mail("COUNTERSIGN_EMAIL_URL", env.str("COUNTERSIGN_EMAIL_URL", default="consolemail://"))
+)
 #: The sender of these emails.
 DEFAULT_FROM_EMAIL: str = env.str("COUNTERSIGN_EMAIL_FROM", default="countersign@localhost")
 EMAIL_TIMEOUT = 10  # seconds, for each step with the server
@@ -431,12 +440,12 @@ SECURE_REDIRECT_EXEMPT = [
 #: Bearer token with which a monitoring system on another machine reads `/metrics`; at least 16 characters.
 METRICS_TOKEN: str = env.str("COUNTERSIGN_METRICS_TOKEN", default="").strip()
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
-# These two affect the whole domain, so only its owner may switch them on.
-#: Require TLS for every subdomain as well (HSTS).
-SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("COUNTERSIGN_HSTS_SUBDOMAINS", default=False)
-#: Let browsers preload the HSTS rule before the first visit.
+#: Require TLS for every subdomain of the host name as well (HSTS). With `0` for this host name alone, where a subdomain
+#: has no TLS.
+SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("COUNTERSIGN_HSTS_SUBDOMAINS", default=True)
+#: Let browsers preload the HSTS rule before the first visit. It affects the whole domain: only its owner may set it.
 SECURE_HSTS_PRELOAD: bool = env.bool("COUNTERSIGN_HSTS_PRELOAD", default=False)
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # which ask for those two
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # which ask for both, also where they cannot be
 #: Trust `X-Forwarded-Proto` and the last `X-Forwarded-For` of the one proxy in front. Set it behind a proxy that ends
 #: TLS: without it every request is redirected to https for ever.
 TRUST_FORWARDED_FOR: bool = env.bool("COUNTERSIGN_BEHIND_PROXY", default=False)

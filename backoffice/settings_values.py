@@ -1,11 +1,16 @@
 """How the values of settings are read where a plain type does not do, and the defaults that are for development."""
 
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from decimal import Decimal
 from importlib.util import find_spec
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from environ import Env
 
 from payments_gateway.money import CURRENCIES
 
@@ -28,6 +33,49 @@ def allow_listed_kinds(written: Iterable[str]) -> frozenset[str]:
     if not names <= set(_KINDS_THAT_PAY):
         raise ImproperlyConfigured(f"COUNTERSIGN_ALLOW_LIST: any of {', '.join(_KINDS_THAT_PAY)}")
     return names
+
+
+Value = TypeVar("Value")
+_ENCODE = (
+    "In a password write %25 for %, %2F for /, %23 for #, %3F for ?, %40 for @, %3A for : and %5B for [."
+)
+
+
+def database(setting: str, address: str) -> dict[str, Any]:
+    """Django's settings of a database. Raises ImproperlyConfigured, without a part of the address."""
+    found = _read(lambda: dict(Env.db_url_config(address)))
+    if found is None or not str(found.get("ENGINE", "")).startswith("django.db.backends."):
+        raise ImproperlyConfigured(
+            f"{setting} cannot be read: set an address such as postgres://user:password@host:5432/name. {_ENCODE}"
+        )
+    return found
+
+
+def broker(setting: str, address: str) -> str:
+    """The address. Raises ImproperlyConfigured, without a part of it, if it has none of its parts."""
+    if _read(lambda: urlsplit(address).port or 0) is None or "://" not in address:
+        raise ImproperlyConfigured(
+            f"{setting} cannot be read: set an address such as rediss://user:password@host:6379/0. {_ENCODE}"
+        )
+    return address
+
+
+def mail(setting: str, address: str) -> dict[str, Any]:
+    """Django's settings of the mail server. Raises ImproperlyConfigured, without a part of the address."""
+    found = _read(lambda: dict(Env.email_url_config(address)))
+    if found is None:
+        raise ImproperlyConfigured(
+            f"{setting} cannot be read: set an address such as smtp+tls://user:password@host:587. {_ENCODE}"
+        )
+    return found
+
+
+def _read(parse: Callable[[], Value]) -> Value | None:
+    """None if it cannot be read. Errors and warnings of parsers repeat what they cannot read, such as a password."""
+    with warnings.catch_warnings(), suppress(ValueError, ImproperlyConfigured):
+        warnings.simplefilter("ignore")
+        return parse()
+    return None
 
 
 def is_installed(package: str) -> bool:

@@ -43,7 +43,7 @@ def _environment_checks(values: SimpleNamespace) -> Checks:
     gateways = [urlsplit(values.GATEWAY_URL), urlsplit(values.GATEWAY_URL_V4)]
     yield (
         values.ENVIRONMENT in {"sandbox", "rehearsal", "staging", "production"},
-        "COUNTERSIGN_ENVIRONMENT is not known",
+        "COUNTERSIGN_ENVIRONMENT is not known: set sandbox, rehearsal, staging or production",
     )
     yield (
         not values.DEMO or (in_sandbox and all(is_loopback(host) for host in values.ALLOWED_HOSTS)),
@@ -84,15 +84,15 @@ def _secret_checks(values: SimpleNamespace) -> Checks:
     yield in_sandbox or not values.DEBUG, "COUNTERSIGN_DEBUG must be off outside the sandbox"
     yield (
         in_sandbox or values.SECRET_KEY not in {"", DEVELOPMENT_SECRET},
-        "COUNTERSIGN_SECRET_KEY is not set",
+        f"COUNTERSIGN_SECRET_KEY is not set. Make one: {production_checks.HOW_TO_DRAW_ONE}",
     )
     yield (
         in_sandbox or not any(DEVELOPMENT_ENCRYPTION_KEY in item for item in values.ENCRYPTION_KEYS),
-        "COUNTERSIGN_ENCRYPTION_KEYS is not set",
+        f"COUNTERSIGN_ENCRYPTION_KEYS is not set. Make one: {production_checks.MAKE_KEY}",
     )
     yield (
         simulated or values.GATEWAY_API_KEY not in {"", SANDBOX_API_KEY},
-        "COUNTERSIGN_GATEWAY_API_KEY is not set",
+        "COUNTERSIGN_GATEWAY_API_KEY is not set: set the API key that the provider gave the merchant",
     )
 
 
@@ -161,6 +161,12 @@ def _problems_outside_sandbox(values: SimpleNamespace) -> Iterator[str]:
     yield from production_checks.key_problems(values.ENCRYPTION_KEYS, setting="COUNTERSIGN_ENCRYPTION_KEYS")
     yield from production_checks.key_problems(
         values.AUDIT_CHECKPOINT_KEYS, setting="COUNTERSIGN_AUDIT_CHECKPOINT_KEYS"
+    )
+    yield from production_checks.token_problems(
+        {
+            f"COUNTERSIGN_{name}": getattr(values, name)
+            for name in ("METRICS_TOKEN", "WEBHOOK_SECRET", "NOTIFY_WEBHOOK_SECRET")
+        }
     )
     yield from production_checks.host_problems(values.ALLOWED_HOSTS)
     if not values.SINGLE_MACHINE:

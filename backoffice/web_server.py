@@ -8,10 +8,11 @@ none needs a proxy. `gunicorn.conf.py` chooses this worker.
 
 import copy
 import os
+import re
 import resource
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +23,7 @@ from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer, UnixWSGIServer
 from waitress.task import ThreadedTaskDispatcher, WSGITask
+from waitress.utilities import Error
 
 HEAD_SECONDS = 10  # from the first byte of a connection, or of a request, to the end of its headers
 BODY_SECONDS = 30  # from the end of the headers to the end of a body of this size:
@@ -34,27 +36,59 @@ MAX_HEAD_BYTES = 32_768
 MAX_BODY_BYTES = (
     8_000_000  # twice the largest file that people may upload, which gets a message beside its field
 )
+MAX_FORM_BYTES = (
+    320_000  # the longest form, the lists of a policy: 100,000 characters, each of which may be sent as %xx
+)
 MAX_DELIVERY_BYTES = 64 * 1024  # of a webhook
+MAX_HELD_BYTES = 40_000_000
+"""Of the bodies that one process holds, received in part or being served. Above it, bodies that are longer than a
+delivery are refused. In memory or in temporary files, of which an upload being served has a second copy.
+"""
+RETRY_SECONDS = 30  # after which a client whose body was refused for lack of room may try again
 MAX_CONNECTIONS = 2000  # of one process; a further one closes the oldest that has no whole request
 CLOSE_CONNECTION = "countersign.close_connection"
 """Key of a function in the WSGI environment: close the connection of this request, from any thread."""
 
 _PATH_OF_DELIVERIES = "/hooks/"
+_PATHS_OF_UPLOADS = re.compile(
+    r"/operations/batches/files/|/operations/[0-9a-f-]{36}/rows/retry/upload/|/settings/recipients/import/"
+)
 _LOOP_SECONDS = 1.0
 _SPARE_DESCRIPTORS = 200  # for the database, files and the worker's own
 _STREAM_BUFFER = 256 * 1024  # what is kept of a download before its reader has taken it
 
 
+class _NoRoomError(Error):
+    code, reason = 503, "Service Unavailable"
+
+    def to_response(self, ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        status, headers, body = super().to_response(ident)
+        return status, [*headers, ("Retry-After", str(RETRY_SECONDS))], body
+
+
 class _Parser(HTTPRequestParser):
-    """Refuses a body by its declared length, before any of it is read, and a chunked one once it is too long."""
+    """Refuses a body by its declared length, before any of it is read, and a chunked one once it is too long.
+
+    `held_bytes` counts those of all bodies that this process holds, this one included.
+    """
+
+    def __init__(self, adj: Adjustments, held_bytes: Callable[[], int]) -> None:
+        super().__init__(adj)
+        self._held_bytes = held_bytes
 
     def parse_header(self, header_plus: bytes) -> None:
         super().parse_header(header_plus)
-        if self.path.startswith(_PATH_OF_DELIVERIES):
-            self.adj = _limits_of_deliveries(self.adj)
+        self.adj = _with_limit(self.adj, _longest_body(self.path))
 
     def received(self, data: bytes) -> int:
+        is_begun = self.headers_finished
         consumed: int = super().received(data)
+        expected = self.body_bytes_received if is_begun else self.content_length
+        more = 0 if is_begun else expected
+        is_long = expected > MAX_DELIVERY_BYTES
+        if not self.error and is_long and self._held_bytes() + more > MAX_HELD_BYTES:
+            self.error = _NoRoomError(f"Try again in {RETRY_SECONDS} seconds.")  # type: ignore[assignment]
+            self.completed = True
         if self.error:
             self.expect_continue = False  # no invitation to send a body that is refused
         return consumed
@@ -70,10 +104,24 @@ class _Task(WSGITask):
 class Connection(HTTPChannel):
     """One connection, with the times from which its limits count."""
 
-    task_class, parser_class = _Task, _Parser
+    task_class = _Task
     waiting_since = 0.0  # for the rest of the current request
     has_been_used = False
     head_is_complete = False
+
+    def parser_class(self, adj: Adjustments) -> _Parser:  # type: ignore[override]
+        """Where waitress looks for the class of its parsers."""
+        return _Parser(adj, self._held_by_all)
+
+    def _held_by_all(self) -> int:
+        connections = [one for one in list(self._map.values()) if isinstance(one, Connection)]
+        return sum(one.held_bytes for one in connections)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the bodies of requests that are arriving, waiting or being served."""
+        requests = [*self.requests, self.request] if self.request is not None else list(self.requests)
+        return sum(request.body_bytes_received for request in requests)
 
     def received(self, data: bytes) -> bool:
         begins = self.request is None
@@ -84,6 +132,13 @@ class Connection(HTTPChannel):
             self.waiting_since = time.time()
         self.head_is_complete = head_is_complete
         return going_on
+
+    def handle_close(self) -> None:
+        """Close the connection, and delete what was received of a body."""
+        super().handle_close()
+        unfinished, self.request = self.request, None
+        if unfinished is not None:
+            unfinished.close()
 
     @property
     def awaits_request(self) -> bool:
@@ -219,9 +274,16 @@ def _adjustments() -> Adjustments:
     )
 
 
-def _limits_of_deliveries(options: Adjustments) -> Adjustments:
+def _longest_body(path: str) -> int:
+    """Only a path that takes a file, or a delivery, needs another limit than that of forms."""
+    if path.startswith(_PATH_OF_DELIVERIES):
+        return MAX_DELIVERY_BYTES
+    return MAX_BODY_BYTES if _PATHS_OF_UPLOADS.fullmatch(path) else MAX_FORM_BYTES
+
+
+def _with_limit(options: Adjustments, longest_body: int) -> Adjustments:
     changed = copy.copy(options)
-    changed.max_request_body_size = MAX_DELIVERY_BYTES + 1  # waitress refuses what reaches it
+    changed.max_request_body_size = longest_body + 1  # waitress refuses what reaches it
     return changed
 
 

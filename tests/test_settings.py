@@ -89,6 +89,8 @@ STARTS = {
     },
 }
 
+# Passwords that have to be encoded, and a scheme that no database has.
+UNREADABLE = ("postgres://u:canary/7f3a", "postgres://u:canary:7f3a/x", "unknown://u:canary7f3a")
 # Refused environments: a valid one, the one wrong value, and the setting named in the message.
 REFUSED = [
     (SANDBOX, "ENVIRONMENT", "live"),
@@ -154,6 +156,20 @@ REFUSED = [
     (PRODUCTION, "ENCRYPTION_KEYS", _key(b"a passphrase of thirty-two bytes")),
     (PRODUCTION, "ENCRYPTION_KEYS", f"{SECRETS['COUNTERSIGN_ENCRYPTION_KEYS']},old:{ALL_ZERO_KEY}"),
     (PRODUCTION, "AUDIT_CHECKPOINT_KEYS", _key(bytes(32))),
+    (PRODUCTION, "METRICS_TOKEN", "s" * 32),
+    (PRODUCTION, "METRICS_TOKEN", "metrics-token-changeme"),
+    (PRODUCTION, "WEBHOOK_SECRET", "ab" * 20),
+    (PRODUCTION, "WEBHOOK_SECRET", "an-example-of-a-secret-for-webhooks"),
+    (STAGING, "NOTIFY_WEBHOOK_SECRET", "0" * 40),
+    (STAGING, "NOTIFY_WEBHOOK_SECRET", "the-password-of-all-our-notifications"),
+    *((SANDBOX, "DATABASE_URL", f"{wrong}@db.example/name") for wrong in UNREADABLE),
+    *((PRODUCTION, "MIGRATION_DATABASE_URL", f"{wrong}@db.example/name") for wrong in UNREADABLE),
+    *(
+        (PRODUCTION, "BROKER_URL", f"{wrong.replace('postgres', 'rediss')}@db.example/0")
+        for wrong in UNREADABLE[:2]
+    ),
+    (PRODUCTION, "EMAIL_URL", "smtp+tls://user:canary/7f3a@mail.example:587"),
+    (SANDBOX, "DATABASE_URL", "nonsense"),
     (PRODUCTION, "ALLOWED_HOSTS", "*"),
     (PRODUCTION, "ALLOWED_HOSTS", "countersign.example,*"),
     (PRODUCTION, "SINGLE_MACHINE", None),
@@ -172,6 +188,12 @@ REFUSED = [
     (PRODUCTION, "GATEWAY_URL", "https://[fe80::1]/v2"),
     (PRODUCTION, "GATEWAY_URL", "https://[::ffff:169.254.169.254]/v2"),
     (PRODUCTION, "GATEWAY_URL", "https://0.0.0.0/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://2852039166/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://0xa9fea9fe/v2"),
+    (PRODUCTION, "GATEWAY_URL_V4", "https://169.254.43518/v4"),
+    (PRODUCTION, "GATEWAY_URL", "https://2130706433/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://0x7f.1/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://10.66051/v2"),
     (PRODUCTION, "GATEWAY_URL", "https://10.1.2.3/v2"),
     (PRODUCTION, "GATEWAY_URL_V4", "https://192.168.1.1/v4"),
     (PRODUCTION, "GATEWAY_API_KEY", None),
@@ -227,6 +249,32 @@ def test_an_invalid_setting_prevents_startup_and_is_named(refusals: list[Start],
         named["ALLOWED_HOSTS"] = "DEMO"
     assert named.get(name, f"COUNTERSIGN_{name}") in refusal
     assert not [text for text in (value or "").split() if len(text) > 20 and text in refusal]
+    assert "canary" not in refusal
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ENVIRONMENT", "live", "set sandbox, rehearsal, staging or production"),
+        ("SECRET_KEY", None, "secrets.token_urlsafe(64)"),
+        ("ENCRYPTION_KEYS", None, "secrets.token_bytes(32)"),
+        ("GATEWAY_API_KEY", None, "set the API key"),
+        ("METRICS_TOKEN", "s" * 32, "secrets.token_urlsafe(32)"),
+        ("DATABASE_URL", "postgres://u:a/b@host/name", "%2F for /"),
+    ],
+)
+def test_a_refusal_says_what_to_set(name: str, value: str | None, says: str) -> None:
+    [start] = starts_in([changed(PRODUCTION, name, value)])
+    assert says in start.refused
+
+
+@pytest.mark.parametrize("address", [f"{wrong}@db.example/name" for wrong in UNREADABLE])
+def test_an_address_that_cannot_be_read_leaves_no_part_of_its_password_in_the_output(
+    start_settings: StartProcess, address: str
+) -> None:
+    refused = start_settings(**changed(PRODUCTION, "DATABASE_URL", address))
+    assert "COUNTERSIGN_DATABASE_URL" in refused.stderr.strip().splitlines()[-1]
+    assert "canary" not in refused.stdout + refused.stderr
 
 
 @pytest.mark.parametrize("setting", ["COUNTERSIGN_DATA_DIR", "COUNTERSIGN_JOURNAL_DIR"])
@@ -305,12 +353,17 @@ def test_a_currency_has_its_default_limit_unless_overridden(
     assert settings_in({**PRODUCTION, **changed})["SECOND_APPROVAL_ABOVE"] == limits
 
 
-def test_hsts_for_subdomains_is_opt_in() -> None:
-    names = {"COUNTERSIGN_HSTS_SUBDOMAINS": "true", "COUNTERSIGN_HSTS_PRELOAD": "true"}
-    for environment, bound in ((PRODUCTION, False), ({**PRODUCTION, **names}, True)):
+def test_hsts_holds_for_a_year_and_for_subdomains_unless_they_are_left_out() -> None:
+    others = {"COUNTERSIGN_HSTS_SUBDOMAINS": "0", "COUNTERSIGN_HSTS_PRELOAD": "true"}
+    for environment, subdomains, preload in (
+        (PRODUCTION, True, False),
+        ({**PRODUCTION, **others}, False, True),
+    ):
         values = settings_in(environment)
         assert values["SECURE_HSTS_SECONDS"] == 365 * 24 * 60 * 60
-        assert (values["SECURE_HSTS_INCLUDE_SUBDOMAINS"], values["SECURE_HSTS_PRELOAD"]) == (bound, bound)
+        assert values["SECURE_HSTS_INCLUDE_SUBDOMAINS"] is subdomains
+        assert values["SECURE_HSTS_PRELOAD"] is preload
+    assert settings_in(SANDBOX)["SECURE_HSTS_SECONDS"] == 0
 
 
 def test_postgresql_commits_are_synchronous_and_compiles_nothing_and_url_options_are_kept() -> None:

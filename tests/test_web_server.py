@@ -1,8 +1,10 @@
 """The web server over real connections: slow, half-open and endless ones delay nobody and end."""
 
 import http.client
+import inspect
 import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -10,13 +12,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.forms import CharField
+from django.urls import URLPattern, URLResolver, get_resolver
 from gunicorn.config import Config
 
 from backoffice import web_server
+from backoffice.governance.policy_forms import ListsForm
 
 PATIENCE = 20.0  # seconds
+UPLOADS = "/operations/batches/files/"
 App = Callable[[dict[str, Any], Any], Any]
 
 
@@ -155,7 +162,10 @@ def test_a_new_connection_is_served_however_many_wait(monkeypatch: pytest.Monkey
     ("path", "length"),
     [
         ("/", 300_000_000),
-        ("/", web_server.MAX_BODY_BYTES),
+        ("/", web_server.MAX_FORM_BYTES + 1),
+        ("/account/sign-in/", web_server.MAX_FORM_BYTES + 1),
+        (UPLOADS, web_server.MAX_BODY_BYTES + 1),
+        (f"{UPLOADS}more/", web_server.MAX_FORM_BYTES + 1),
         ("/hooks/secret/", web_server.MAX_DELIVERY_BYTES + 1),
     ],
 )
@@ -179,12 +189,80 @@ def test_a_body_in_chunks_is_refused_once_it_is_too_long() -> None:
     assert called == []
 
 
-def test_the_largest_delivery_is_accepted() -> None:
+def head_of(path: str, length: int) -> bytes:
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n".encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "length"),
+    [
+        ("/hooks/secret/", web_server.MAX_DELIVERY_BYTES),
+        ("/", web_server.MAX_FORM_BYTES),
+        (UPLOADS, web_server.MAX_BODY_BYTES),
+    ],
+)
+def test_the_largest_body_is_accepted(path: str, length: int) -> None:
+    with serving(hello) as port, connected(port, head_of(path, length) + b"x" * length) as request:
+        assert ended(request).endswith(b"hello")
+
+
+def _takes_files(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, bool]]:
+    """An address of every view, and whether the view reads files."""
+    for pattern in patterns:
+        route = prefix + re.sub(r"<uuid:\w+>", str(UUID(int=1)), str(pattern.pattern))
+        if isinstance(pattern, URLResolver):
+            yield from _takes_files(pattern.url_patterns, route)
+        elif callable(pattern.callback):
+            code = getattr(inspect.unwrap(pattern.callback), "__code__", None)
+            yield route, code is not None and "FILES" in code.co_names
+
+
+def test_a_long_body_is_accepted_where_a_view_takes_files_and_nowhere_else() -> None:
+    views = list(_takes_files(get_resolver().url_patterns, "/"))
+    assert sum(takes_files for _path, takes_files in views) == 3
+    long = {path for path, _takes in views if web_server._longest_body(path) == web_server.MAX_BODY_BYTES}
+    assert long == {path for path, takes_files in views if takes_files}
+
+
+def test_the_longest_form_is_shorter_than_the_limit() -> None:
+    fields = ListsForm.base_fields
+    longest = sum(field.max_length or 0 for field in fields.values() if isinstance(field, CharField))
+    assert longest * len("%2C") + 10_000 < web_server.MAX_FORM_BYTES
+
+
+def test_long_bodies_are_refused_while_a_process_holds_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "MAX_HELD_BYTES", 1_000_000)
     with serving(hello) as port:
-        body = b"x" * web_server.MAX_DELIVERY_BYTES
-        head = f"POST /hooks/secret/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        with connected(port, head.encode() + body) as delivery:
-            assert ended(delivery).endswith(b"hello")
+        with connected(port, head_of(UPLOADS, 900_001) + b"x" * 900_000):
+            assert b"Retry-After: 30" in wait_for(port, b"HTTP/1.1 503 ", sent=0)
+            short = head_of("/", 1_000) + b"x" * 1_000
+            with connected(port, short) as form:
+                assert ended(form).endswith(b"hello")
+        wait_for(port, b"HTTP/1.1 200 ", sent=200_000)
+
+
+def test_bodies_in_chunks_count_once_they_are_received(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "MAX_HELD_BYTES", 400_000)
+    called: list[object] = []
+    with serving(lambda environ, start: called.append(environ)) as port:
+        head = f"POST {UPLOADS} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        with connected(port, head) as upload:
+            upload.sendall(b"80000\r\n" + b"x" * 0x80000)
+            assert b" 503 " in ended(upload)
+    assert called == []
+
+
+def wait_for(port: int, answer: bytes, *, sent: int) -> bytes:
+    """The answer to a body of 200,000 bytes, of which these are sent, once it is this one."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        with connected(port, head_of("/", 200_000) + b"x" * sent) as connection:
+            found = ended(connection)
+        if found.startswith(answer):
+            return found
+    raise AssertionError(found)
 
 
 def test_closing_a_connection_frees_the_thread_that_waits_for_its_reader() -> None:

@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -183,6 +185,22 @@ def head_is_kept_elsewhere(**_of_django: Any) -> Iterable[CheckMessage]:
             id="audit.W001",
         )
     ]
+
+
+@register(deploy=True)
+def files_are_on_another_volume(**_of_django: Any) -> Iterable[CheckMessage]:
+    """Django check: no file of checkpoints is in the data folder, with which it would be lost or restored."""
+    if settings.ENVIRONMENT == "sandbox":
+        return
+    for address in settings.AUDIT_CHECKPOINT_DESTINATIONS:
+        parts = urlsplit(address)
+        if parts.scheme == "file" and Path(parts.path).resolve().is_relative_to(settings.DATA_DIR.resolve()):
+            yield Warning(
+                f"The checkpoints at {address} are in the data folder: both may be lost or rewritten together.",
+                hint="Name a file on another volume in COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS, and move this one "
+                "there: docs/operator/deploy.md, Folders.",
+                id="audit.W002",
+            )
 
 
 # Comparison with the log

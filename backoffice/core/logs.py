@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote, unquote, urlsplit
 
 from django.conf import settings
 
@@ -28,6 +29,8 @@ _SECRET_MEMBERS = re.compile(
 )
 
 
+_PASSWORD_IN_ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@'\"]*:)[^\s@/'\"]+(?=@)", re.IGNORECASE)
+_SHORTEST_PASSWORD = 6
 _SETUP_LINK = re.compile(r"(/account/set-up/)[^/\s\"'?]+")
 _registered_secrets: set[str] = set()
 
@@ -137,7 +140,9 @@ def _log_uncaught(kind: type[BaseException], exc: BaseException, trace: Tracebac
 
 
 def redact_secrets(text: str) -> str:
-    """The text with known secrets, one-time links and the values of fields named like secrets replaced by dots."""
+    """The text with known secrets, one-time links, passwords of addresses and the values of fields named like secrets
+    replaced by dots.
+    """
     listed = (*settings.ENCRYPTION_KEYS, *settings.AUDIT_CHECKPOINT_KEYS)
     keys = [item.partition(":")[2] for item in listed]
     tokens = (
@@ -147,9 +152,26 @@ def redact_secrets(text: str) -> str:
         settings.NOTIFY_WEBHOOK_SECRET,
         settings.METRICS_TOKEN,
         settings.SENTRY_DSN,
+        settings.FILES_SECRET_KEY,
         *settings.NOTIFY_CHATS,
     )
-    configured = (settings.SECRET_KEY, *tokens, *keys)
+    configured = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS, *tokens, *keys, *_passwords())
     for secret in filter(None, (*configured, *_registered_secrets)):
         text = text.replace(secret, "•••")
-    return _SECRET_MEMBERS.sub(r"\1•••", _SETUP_LINK.sub(r"\1•••", text))
+    for pattern in (_SETUP_LINK, _PASSWORD_IN_ADDRESS, _SECRET_MEMBERS):
+        text = pattern.sub(r"\1•••", text)
+    return text
+
+
+def _passwords() -> Iterator[str]:
+    """Of database, broker and mail server, as written and as used. A short one is part of ordinary words."""
+    broker = urlsplit(settings.CELERY_BROKER_URL).password or ""
+    databases = (settings.DATABASES["default"], settings.MIGRATION_DATABASE)
+    used = [
+        *(database.get("PASSWORD") for database in databases),
+        settings.EMAIL_HOST_PASSWORD,
+        unquote(broker),
+    ]
+    for password in used:
+        if password and len(password) >= _SHORTEST_PASSWORD:
+            yield from {password, quote(password, safe="")}

@@ -6,8 +6,9 @@ The other half (`management/commands/setup.py`) runs with the settings that thes
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -25,6 +26,8 @@ from backoffice.installation.environment_file import EnvironmentFileError
 from backoffice.installation.questions import (
     DATA_DIR,
     DATABASE_URL,
+    DESTINATIONS,
+    JOURNAL_DIR,
     KEYS,
     MIGRATION_DATABASE_URL,
     MissingAnswersError,
@@ -86,7 +89,8 @@ def _prepare(env_file: Path, owner_file: Path, *, is_asked: bool) -> None:
     values = answered(os.environ, stored, ask_at_terminal if is_asked else None)
     urls = _database_urls()
     _check_keys_are_not_made_anew(urls, stored)
-    Path(values[DATA_DIR]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in _folders(values):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _store(env_file, {**values, DATABASE_URL: urls.runs})
     if urls.owns:
         _store(owner_file, {MIGRATION_DATABASE_URL: urls.owns})
@@ -97,6 +101,13 @@ def _prepare(env_file: Path, owner_file: Path, *, is_asked: bool) -> None:
         if url.startswith(("postgres:", "postgresql:")):
             check_database(url)
     os.environ.update({**values, DATABASE_URL: urls.runs, MIGRATION_DATABASE_URL: urls.owns})
+
+
+def _folders(values: Mapping[str, str]) -> list[Path]:
+    """Those for data, the journal, and checkpoints in files."""
+    addresses = [urlsplit(address.strip()) for address in values[DESTINATIONS].split(",")]
+    checkpoints = [Path(address.path).parent for address in addresses if address.scheme == "file"]
+    return [Path(values[DATA_DIR]), Path(values[JOURNAL_DIR]), *checkpoints]
 
 
 def _check_keys_are_not_made_anew(urls: DatabaseUrls, stored: dict[str, str]) -> None:

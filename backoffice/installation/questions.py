@@ -5,12 +5,15 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from getpass import getpass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 DATABASE_URL = "COUNTERSIGN_DATABASE_URL"
 MIGRATION_DATABASE_URL = "COUNTERSIGN_MIGRATION_DATABASE_URL"
 PUBLIC_URL = "COUNTERSIGN_PUBLIC_URL"
 DATA_DIR = "COUNTERSIGN_DATA_DIR"
+JOURNAL_DIR = "COUNTERSIGN_JOURNAL_DIR"
+DESTINATIONS = "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS"
 KEYS = ("COUNTERSIGN_SECRET_KEY", "COUNTERSIGN_ENCRYPTION_KEYS", "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS")
 """Made once: what was encrypted, sealed and signed with them needs them for ever."""
 
@@ -48,6 +51,12 @@ def _host(known: Answers) -> str:
     return urlsplit(known[PUBLIC_URL]).hostname or ""
 
 
+def _journal(known: Answers) -> str:
+    """The folder of journals that are there already: without them a restored database is not noticed."""
+    former = Path(known[DATA_DIR]) / "journal"
+    return str(former) if any(former.glob("*.jsonl")) else f"{known[DATA_DIR].rstrip('/')}-journal"
+
+
 def _v4(known: Answers) -> str:
     return known["COUNTERSIGN_GATEWAY_URL"].rstrip("/").removesuffix("/v2") + "/v4"
 
@@ -58,15 +67,18 @@ QUESTIONS = (
     Question("COUNTERSIGN_ALLOWED_HOSTS", "", _host, is_asked=False),
     Question("COUNTERSIGN_BEHIND_PROXY", "", _always("true"), is_asked=False),
     Question(DATA_DIR, "Folder for data, readable by its owner only", _always("/var/lib/countersign")),
+    Question(
+        JOURNAL_DIR, "Folder for the journal, on a volume that is not restored with the database", _journal
+    ),
     Question("COUNTERSIGN_BROKER_URL", "Broker: redis://… or amqp://…", _always("redis://127.0.0.1:6379/0")),
     Question("COUNTERSIGN_GATEWAY_URL", "Provider's base address, https://…/v2"),
     Question("COUNTERSIGN_GATEWAY_URL_V4", "Provider's base address for {base_url_v4}", _v4),
     Question("COUNTERSIGN_GATEWAY_API_KEY", "API key of the merchant", is_secret=True),
     Question("COUNTERSIGN_GATEWAY_API_USER", "Username of the merchant at the provider"),
     Question(
-        "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS",
+        DESTINATIONS,
         "Where the signed head of the audit log is stored, on another volume",
-        lambda known: f"file://{known[DATA_DIR]}/checkpoints",
+        lambda known: f"file://{known[DATA_DIR].rstrip('/')}-checkpoints/checkpoints",
     ),
     Question("COUNTERSIGN_SECRET_KEY", "", _random(64), is_asked=False),
     Question("COUNTERSIGN_ENCRYPTION_KEYS", "", _key, is_asked=False),

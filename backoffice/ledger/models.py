@@ -116,6 +116,7 @@ class Transaction(models.Model):
 
     WRITES = NEVER_DELETED
     TRIGGERS_INSERT_INTO = ("ledger_names",)
+    CALLS_AS_OWNER = ("ledger_analyze_mirror",)
 
     id = models.BigAutoField(primary_key=True)
     transaction_id = models.TextField()

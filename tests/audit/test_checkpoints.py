@@ -26,6 +26,7 @@ from backoffice.audit.checkpoints import (
     contradictions,
     deliver_checkpoints_due,
     destination_states,
+    files_are_on_another_volume,
     head_is_kept_elsewhere,
     overdue_destinations,
     parse_checkpoint,
@@ -538,3 +539,16 @@ def test_the_deployment_check_warns_without_a_destination(settings: Settings, ch
     assert list(head_is_kept_elsewhere()) == []
     settings.AUDIT_CHECKPOINT_DESTINATIONS = []
     assert [found.id for found in head_is_kept_elsewhere()] == ["audit.W001"]
+
+
+def test_the_deployment_check_warns_of_a_file_in_the_data_folder(settings: Settings, tmp_path: Path) -> None:
+    settings.ENVIRONMENT, settings.DATA_DIR = "production", tmp_path / "data"
+    inside, beside = (
+        f"file://{tmp_path}/data/more/../checkpoints",
+        f"file://{tmp_path}/data-checkpoints/checkpoints",
+    )
+    settings.AUDIT_CHECKPOINT_DESTINATIONS = [inside, beside, "https://log.example/data/checkpoints"]
+    [found] = files_are_on_another_volume()
+    assert (found.id, inside in found.msg) == ("audit.W002", True)
+    settings.ENVIRONMENT = "sandbox"
+    assert list(files_are_on_another_volume()) == []

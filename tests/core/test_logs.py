@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from django.conf import settings as configured
 from pytest_django import Settings
 
 from backoffice.core.logs import RedactingFormatter, redact_secrets
@@ -70,11 +71,58 @@ def test_fields_beside_a_secret_are_unchanged(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["GATEWAY_API_KEY", "SECRET_KEY", "WEBHOOK_SECRET", "AUDIT_CHECKPOINT_TOKEN"]
+    "name",
+    [
+        "GATEWAY_API_KEY",
+        "SECRET_KEY",
+        "WEBHOOK_SECRET",
+        "AUDIT_CHECKPOINT_TOKEN",
+        "FILES_SECRET_KEY",
+        "EMAIL_HOST_PASSWORD",
+    ],
 )
 def test_a_known_secret_is_redacted_anywhere(settings: Settings, name: str) -> None:
     setattr(settings, name, WORD)
     assert redact_secrets(f"refused by the service: <{WORD}>") == "refused by the service: <•••>"
+
+
+def test_an_earlier_secret_key_is_redacted(settings: Settings) -> None:
+    settings.SECRET_KEY_FALLBACKS = [WORD, "another-of-before"]
+    assert redact_secrets(f"{WORD} another-of-before") == "••• •••"
+
+
+PASSWORD, ENCODED = "canary/7f3a", "canary%2F7f3a"
+
+
+@pytest.mark.parametrize("setting", ["DATABASES", "MIGRATION_DATABASE", "CELERY_BROKER_URL"])
+def test_the_password_of_a_server_is_redacted_as_it_is_and_as_an_address_has_it(
+    monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    database = {"PASSWORD": PASSWORD}
+    values = {
+        "DATABASES": {"default": database},
+        "MIGRATION_DATABASE": database,
+        "CELERY_BROKER_URL": f"redis://u:{ENCODED}@redis:6379/0",
+    }
+    monkeypatch.setattr(configured, setting, values[setting])
+    assert redact_secrets(f"{PASSWORD} {ENCODED} {{'u': 1}}") == "••• ••• {'u': 1}"
+
+
+@pytest.mark.parametrize(
+    ("address", "safe"),
+    [
+        ("postgres://u:secret@db/name", "postgres://u:•••@db/name"),
+        ("cannot reach redis://:x@redis:6379/0", "cannot reach redis://:•••@redis:6379/0"),
+        ("see https://pay.example:8443/a@b", "see https://pay.example:8443/a@b"),
+    ],
+)
+def test_the_password_of_an_address_is_redacted_however_short(address: str, safe: str) -> None:
+    assert redact_secrets(address) == safe
+
+
+def test_a_short_password_redacts_no_ordinary_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configured, "DATABASES", {"default": {"PASSWORD": "guest"}})
+    assert redact_secrets("a guest list") == "a guest list"
 
 
 @pytest.mark.parametrize("name", ["ENCRYPTION_KEYS", "AUDIT_CHECKPOINT_KEYS"])

@@ -9,11 +9,16 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
+from backoffice.core.telemetry.endpoints import LIVE
+from backoffice.installation.questions import answered
+from backoffice.web_server import MAX_BODY_BYTES, MAX_DELIVERY_BYTES
 from tests.faults.harness.processes import wait_until
+from tests.installation.test_questions import GIVEN
 from tests.requirements import listens
 from tools.processes import ROOT, free_port
 from tools.rehearsal import nginx
@@ -58,6 +63,19 @@ def test_a_unit_ends_with_all_its_processes_and_has_no_secret(unit: Path) -> Non
     if unit.stem in {"countersign-worker", "countersign-sweeper"}:
         assert stop is not None
         assert int(stop[1]) > 30  # seconds that a request to the provider may take
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_may_write_to_every_folder_that_setup_suggests_and_to_no_other(unit: Path) -> None:
+    text, values = unit.read_text(), answered(GIVEN, {}, None)
+    assert "ProtectSystem=strict" in text
+    assert "ReadWritePaths" not in text
+    [states] = re.findall(r"^StateDirectory=(.*)$", text, re.MULTILINE)
+    suggested = [values["COUNTERSIGN_DATA_DIR"], values["COUNTERSIGN_JOURNAL_DIR"]]
+    suggested += [str(Path(urlsplit(values["COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS"]).path).parent)]
+    assert [f"/var/lib/{name}" for name in states.split()] == suggested
+    page = (ROOT / "docs/operator/deploy.md").read_text()
+    assert [folder for folder in suggested if f"| `{folder}` |" not in page] == []
 
 
 @pytest.mark.nginx
@@ -138,6 +156,13 @@ def test_caddy_accepts_its_configuration(tmp_path: Path) -> None:
     assert run("caddy", "fmt", str(site)).stdout == site.read_text()
 
 
+def test_a_proxy_accepts_as_large_a_body_as_the_server() -> None:
+    [site, deliveries] = re.findall(r"client_max_body_size (\d+)(k?);", (DEPLOY / "nginx.conf").read_text())
+    [caddy] = re.findall(r"\tmax_size (\d+)MB", (DEPLOY / "Caddyfile").read_text())
+    assert (site, int(caddy) * 1_000_000) == ((str(MAX_BODY_BYTES), ""), MAX_BODY_BYTES)
+    assert (int(deliveries[0]) * 1024, deliveries[1]) == (MAX_DELIVERY_BYTES, "k")
+
+
 @pytest.mark.parametrize("name", ["nginx.conf", "Caddyfile"])
 def test_a_proxy_replaces_what_a_client_says_about_itself(name: str) -> None:
     text = (DEPLOY / name).read_text()
@@ -173,9 +198,23 @@ def test_the_compose_file_names_only_what_it_declares_or_what_is_there() -> None
     assert needs_health <= checked
 
 
+def test_the_daily_container_runs_what_the_daily_unit_runs_and_web_is_probed() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yml").read_text())["services"]
+    unit = (DEPLOY / "systemd" / "countersign-daily.service").read_text()
+    [command] = re.findall(r"^ExecStart=\S+ (manage\.py .*)$", unit, re.MULTILINE)
+    assert f"python {command};" in services["daily"]["command"][-1]
+    done = run("sh", "-n", "-c", services["daily"]["command"][-1].replace("$$", "$"))
+    assert (done.returncode, done.stderr) == (0, "")
+    program, *arguments = services["web"]["healthcheck"]["test"][1:]
+    assert program == "python"
+    assert f"http://127.0.0.1:8000{LIVE}" in arguments[-1]
+    refused = run(sys.executable, *(one.replace(":8000", f":{free_port()}") for one in arguments))
+    assert "Connection refused" in refused.stderr
+
+
 def test_containers_run_without_root_on_a_root_that_cannot_be_written() -> None:
     services = yaml.safe_load((DEPLOY / "compose.yml").read_text())["services"]
-    for name in ("web", "worker", "sweeper", "setup"):
+    for name in ("web", "worker", "sweeper", "daily", "setup"):
         service = services[name]
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
         assert service["security_opt"] == ["no-new-privileges:true"]

@@ -1,5 +1,7 @@
 """What setup has to know: given, stored, asked, or made; and everything that is missing is named at once."""
 
+from pathlib import Path
+
 import pytest
 
 from backoffice.core.encryption import parse_keys
@@ -22,6 +24,15 @@ def test_keys_are_made_and_everything_else_follows_from_what_is_given() -> None:
     for name in ("COUNTERSIGN_ENCRYPTION_KEYS", "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS"):
         assert len(parse_keys((values[name],), setting=name)["first"]) == 32
     assert values["COUNTERSIGN_SECRET_KEY"] != answered(GIVEN, {}, None)["COUNTERSIGN_SECRET_KEY"]
+
+
+def test_the_journal_stays_where_it_is(tmp_path: Path) -> None:
+    """A process without its former journal would not notice that the database was restored."""
+    given = {**GIVEN, "COUNTERSIGN_DATA_DIR": str(tmp_path)}
+    assert answered(given, {}, None)["COUNTERSIGN_JOURNAL_DIR"] == f"{tmp_path}-journal"
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "host--countersign.jsonl").touch()
+    assert answered(given, {}, None)["COUNTERSIGN_JOURNAL_DIR"] == str(tmp_path / "journal")
 
 
 def test_what_an_earlier_run_stored_is_kept() -> None:

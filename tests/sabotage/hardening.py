@@ -59,7 +59,19 @@ HARDENING = (
     Safeguard(
         "nothing starts with a provider in this machine's own network",
         f"{_CHECKS}:provider_problems",
-        {"found.is_private and not found.is_loopback": "found.is_private and found.is_loopback"},
+        {"found.is_private and not may_be_private": "found.is_unspecified and not may_be_private"},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with a link-local address of the provider in another notation",
+        f"{_CHECKS}:_literal",
+        {"return IPv4Address(socket.inet_aton(host))": "return None"},
+        _START,
+    ),
+    Safeguard(
+        "nothing starts with a shared secret that can be guessed",
+        f"{_CHECKS}:token_problems",
+        {"if token and (": "if not token and ("},
         _START,
     ),
     Safeguard(

@@ -1,7 +1,8 @@
 """Grant the role that runs what its work needs, and revoke everything else. Run by the owner of the tables.
 
 It may read and insert; which rows it may update and delete the models say (`writes`). It may never truncate a
-table, alter it, set a sequence or touch a trigger.
+table, alter it, set a sequence or touch a trigger, and calls only the declared functions of those that work with the
+rights of the owner.
 """
 
 from collections.abc import Iterator
@@ -12,18 +13,27 @@ from django.conf import settings
 from django.db import connection, transaction
 from psycopg.sql import SQL, Composable, Identifier
 
-from backoffice.core.database.writes import READ_ALONE, rights_by_table
+from backoffice.core.database.writes import READ_ALONE, functions_of_owner, rights_by_table
 
 _TABLES = """
     SELECT relname FROM pg_class
     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND pg_has_role(relowner, 'MEMBER')
     ORDER BY relname
 """
+_FUNCTIONS = """
+    SELECT oid::regprocedure::text, proname FROM pg_proc
+    WHERE pronamespace = current_schema()::regnamespace AND prosecdef AND pg_has_role(proowner, 'MEMBER')
+    ORDER BY 1
+"""
 _PRIVILEGES = """
     SELECT relname, relacl::text, (
         SELECT array_agg(attname || attacl::text ORDER BY attnum) FROM pg_attribute
         WHERE attrelid = pg_class.oid AND attacl IS NOT NULL
-    ) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'S') ORDER BY relname
+    ) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'S')
+    UNION ALL
+    SELECT oid::regprocedure::text, proacl::text, NULL FROM pg_proc
+    WHERE pronamespace = current_schema()::regnamespace AND prosecdef
+    ORDER BY 1
 """
 
 
@@ -58,7 +68,7 @@ def connected_as_owner() -> Iterator[None]:
 
 
 def refresh_grants(role: str) -> bool:
-    """Bring the role's privileges on every table and sequence to what the models declare; whether any changed.
+    """Bring the role's privileges on tables, sequences and functions to what the models declare; whether any changed.
 
     Takes no lock that a running process waits for, and is safe to repeat.
     """
@@ -68,7 +78,9 @@ def refresh_grants(role: str) -> bool:
         before = cursor.fetchall()
         cursor.execute(_TABLES)
         tables = [name for (name,) in cursor.fetchall()]
-        for statement in _statements(role, tables):
+        cursor.execute(_FUNCTIONS)
+        functions = cursor.fetchall()
+        for statement in (*_statements(role, tables), *_statements_on_functions(role, functions)):
             cursor.execute(statement)
         cursor.execute(_PRIVILEGES)
         return bool(cursor.fetchall() != before)
@@ -99,6 +111,16 @@ def _statements(role: str, tables: list[str]) -> Iterator[Composable]:
         if columns:
             some = SQL(", ").join(map(Identifier, sorted(columns)))
             yield SQL("GRANT UPDATE ({}) ON {} TO {role}").format(some, Identifier(table), **names)
+
+
+def _statements_on_functions(role: str, functions: list[tuple[str, str]]) -> Iterator[Composable]:
+    """A new function may be called by everybody, so that right is revoked too."""
+    declared = functions_of_owner()
+    for signature, name in functions:
+        function = SQL(signature)  # quoted by the database
+        yield SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC, {}").format(function, Identifier(role))
+        if name in declared:
+            yield SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(function, Identifier(role))
 
 
 def _schema() -> str:

@@ -2,6 +2,7 @@
 
 A model says so with `WRITES`; without it, rows may be inserted, updated and deleted. `TRIGGERS_INSERT_INTO` names
 tables without a model, into which triggers of its table insert with the rights of the role that runs.
+`CALLS_AS_OWNER` names functions that work with the rights of the owner.
 """
 
 from typing import NamedTuple
@@ -55,6 +56,11 @@ def rights_by_table() -> dict[str, TableRights]:
     found = apps.get_models(include_auto_created=True, include_swapped=True)
     by_triggers = {table: INSERTED for model in found for table in getattr(model, "TRIGGERS_INSERT_INTO", ())}
     return by_triggers | {model._meta.db_table: _rights_on(model) for model in found}
+
+
+def functions_of_owner() -> frozenset[str]:
+    """The functions that the role that runs may call although they work with the rights of the owner."""
+    return frozenset(name for model in apps.get_models() for name in getattr(model, "CALLS_AS_OWNER", ()))
 
 
 def _rights_on(model: type[models.Model]) -> TableRights:

@@ -22,11 +22,13 @@ from backoffice.core.web.formatting import (
     time_zone_text,
     whole_ids,
 )
+from backoffice.core.web.middleware import environment_banner
 from payments_gateway.money import CURRENCIES
 
 register = template.Library()
 register.filter(whole_ids)
 register.filter("day", format_day)
+register.simple_tag(environment_banner)
 
 
 @register.simple_tag

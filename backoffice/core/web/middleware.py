@@ -152,7 +152,12 @@ class EnvironmentBanner:
     money: str
 
 
+def environment_banner() -> EnvironmentBanner:
+    """The banner of this installation, from the settings alone."""
+    label, _dot, money = str(_BANNER_TEXTS[settings.ENVIRONMENT]).partition(" · ")
+    return EnvironmentBanner(settings.ENVIRONMENT, label, money)
+
+
 def environment(_request: HttpRequest) -> dict[str, EnvironmentBanner]:
     """Context processor: `environment` in every template."""
-    label, _dot, money = str(_BANNER_TEXTS[settings.ENVIRONMENT]).partition(" · ")
-    return {"environment": EnvironmentBanner(settings.ENVIRONMENT, label, money)}
+    return {"environment": environment_banner()}

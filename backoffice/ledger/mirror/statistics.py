@@ -17,7 +17,7 @@ _ROWS = """
 def analyze_if_grown() -> bool:
     """Analyze the tables of the mirror if they grew several-fold since they last were; returns whether they did.
 
-    Call it outside a transaction. Without the right to analyze them, PostgreSQL only warns.
+    Call it outside a transaction.
     """
     if connection.vendor != "postgresql":
         return False
@@ -26,5 +26,5 @@ def analyze_if_grown() -> bool:
         [(analyzed, rows)] = cursor.fetchall()
         if rows < max(MIN_ROWS, GROWTH * analyzed):
             return False
-        cursor.execute("ANALYZE ledger_transaction, ledger_names, ledger_daytotal")
+        cursor.execute("SELECT ledger_analyze_mirror()")  # their owner alone may analyze them
     return True

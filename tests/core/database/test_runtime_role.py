@@ -2,7 +2,7 @@
 
 import base64
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
@@ -22,7 +22,7 @@ from backoffice.core.database.grants import refresh_grants
 from backoffice.core.database.role import RoleProblem, check_database_role, database_role
 from backoffice.core.storage.files import ARCHIVES, file_store
 from backoffice.core.storage.retention import Keeping
-from backoffice.ledger.mirror.sync import sync_now
+from backoffice.ledger.mirror.sync import load_all, sync_now
 from backoffice.ledger.models import Transaction
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
@@ -33,10 +33,11 @@ from backoffice.retention.archives import archive_evidence
 from backoffice.retention.tables import TABLES
 from backoffice.webhooks.processing import process_due_deliveries
 from tests import factories
+from tests.ledger.long_list import LongList, numbered
 from tests.operations.conftest import provider as provider
 from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.reports.export_requests import requested_export
-from tests.stub_provider import StubProvider
+from tests.stub_provider import StubProvider, serving
 from tests.sweeping import sweep_operations
 from tests.webhooks.conftest import receiver as receiver
 from tests.webhooks.conftest import use_keys as use_keys
@@ -160,6 +161,53 @@ def test_what_is_only_added_can_be_neither_changed_nor_deleted(runtime_role: str
         for statement in REWRITES
     ]
     assert [statement for statement in statements if not is_refused(statement)] == []
+
+
+@pytest.fixture
+def long_list(settings: Settings) -> Iterator[LongList]:
+    """A provider with 3,000 records, which are read in steps of 1,000."""
+    with serving(LongList()) as stub:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
+        stub.listed = numbered(3_000)
+        yield stub
+
+
+def test_the_first_load_analyzes_the_mirror_under_the_role_that_runs(
+    long_list: LongList, runtime_role: str
+) -> None:
+    """Without it the planner takes the table for empty until autovacuum analyzes it."""
+    rows = "SELECT reltuples FROM pg_class WHERE oid = 'ledger_transaction'::regclass"
+    with connection.cursor() as cursor:
+        cursor.execute(rows)
+        assert cursor.fetchone()[0] <= 0
+        # PostgreSQL otherwise counts new rows a second later.
+        load_all(lambda _: cursor.execute("SELECT pg_stat_force_next_flush()"))
+        cursor.execute(rows)
+        assert cursor.fetchone()[0] >= 1_000
+
+
+def test_functions_with_the_rights_of_the_owner_are_called_only_if_declared(runtime_role: str) -> None:
+    run("RESET ROLE")
+    run("CREATE FUNCTION undeclared() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'")
+    try:
+        assert refresh_grants(runtime_role)
+        run(f'SET ROLE "{runtime_role}"')
+        assert is_refused("SELECT undeclared()")
+        run("SELECT ledger_analyze_mirror()")
+        run("RESET ROLE")
+        assert not refresh_grants(runtime_role)
+    finally:
+        run("RESET ROLE")
+        run("DROP FUNCTION undeclared()")
+
+
+def test_a_function_with_the_rights_of_the_owner_has_a_fixed_path(transactional_db: None) -> None:
+    """Otherwise whoever calls it could let its names mean other tables."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT proname, proconfig FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace"
+        )
+        assert cursor.fetchall() == [("ledger_analyze_mirror", ["search_path=public, pg_temp"])]
 
 
 def test_triggers_can_be_neither_dropped_nor_replaced(runtime_role: str) -> None:

@@ -1,5 +1,6 @@
 """`/livez`, `/readyz`, and what every page, `/metrics` and both say while the database is away."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from django.core.cache import cache
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
-from django.urls import reverse
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls.resolvers import RoutePattern
 from kombu.exceptions import OperationalError
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -162,6 +164,30 @@ def test_without_the_database_every_page_is_a_503_that_says_so(
     assert "Error" not in html
     if language == "en":
         assert "<h1>Database not available</h1>" in html
+
+
+def addresses(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Iterator[str]:
+    """An address of each view, as far as an address has no regular expression of its own."""
+    for pattern in patterns:
+        if not isinstance(pattern.pattern, RoutePattern):
+            continue
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from addresses(pattern.url_patterns, route)
+        else:
+            with_ids = re.sub(r"<uuid:\w+>", "00000000-0000-4000-8000-000000000000", route)
+            yield re.sub(r"<[\w:]+>", "7", with_ids)
+
+
+def test_without_the_database_every_address_is_a_503(broken_database: None) -> None:
+    client, others = signed_in(), {}
+    found = sorted(set(addresses(get_resolver().url_patterns)))
+    assert len(found) > 150
+    for address in found:
+        answer = client.get(address)
+        if answer.status_code != 503 or b"Database not available" not in answer.content:
+            others[address] = answer.status_code
+    assert others == {}
 
 
 def test_without_the_database_a_submitted_form_is_a_503(broken_database: None) -> None:

@@ -161,9 +161,9 @@ def test_deployed_cookies_are_secure_and_host_prefixed(over_tls: Client, prepare
         assert cookie["domain"] == ""
 
 
-def test_a_deployed_response_has_hsts_for_a_year(over_tls: Client) -> None:
+def test_a_deployed_response_has_hsts_for_a_year_and_for_subdomains(over_tls: Client) -> None:
     answer = over_tls.get("/account/sign-in/", secure=True)
-    assert answer["Strict-Transport-Security"] == "max-age=31536000"
+    assert answer["Strict-Transport-Security"] == "max-age=31536000; includeSubDomains"
     assert_guarded(answer)
 
 

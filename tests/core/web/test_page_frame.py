@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings as django_settings
+from django.db import InterfaceError
 from django.template.loader import render_to_string
 from django.test import Client
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
+from backoffice.core.telemetry import endpoints
+from backoffice.core.web.middleware import BrowserPolicyMiddleware
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -45,19 +48,49 @@ def zipped(content: bytes) -> int:
     return len(gzip.compress(content, 6))
 
 
-@pytest.mark.parametrize(
-    ("environment", "words"),
-    [
-        ("sandbox", "SANDBOX · NO REAL MONEY"),
-        ("staging", "STAGING · TEST MONEY"),
-        ("production", "PRODUCTION · REAL MONEY"),
-    ],
-)
+ENVIRONMENTS = {
+    "sandbox": "SANDBOX · NO REAL MONEY",
+    "rehearsal": "REHEARSAL · NO REAL MONEY",
+    "staging": "STAGING · TEST MONEY",
+    "production": "PRODUCTION · REAL MONEY",
+}
+
+
+def fail(exc: Exception) -> Callable[..., None]:
+    def raises(*_args: object, **_named: object) -> None:
+        raise exc
+
+    return raises
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_page_shows_its_environment_in_words_and_colour(
-    client: Client, sign_in: SignIn, auditor: User, settings: Settings, environment: str, words: str
+    sign_in: SignIn,
+    auditor: User,
+    settings: Settings,
+    environment: str,
+    monkeypatch: pytest.MonkeyPatch,
+    django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     settings.ENVIRONMENT = environment
-    for html in (page(client, "/account/sign-in/"), page(sign_in(Client(), auditor), "/")):
+    stranger, strict = Client(raise_request_exception=False), Client(enforce_csrf_checks=True)
+    signed_in = sign_in(Client(), auditor)
+    answers = [
+        stranger.get("/account/sign-in/"),
+        signed_in.get("/"),
+        signed_in.get("/operations/batches/files/"),
+        signed_in.get("/no-such-page/"),
+        stranger.get("/no-such-page/"),
+        strict.post("/account/sign-in/", {}),
+    ]
+    monkeypatch.setattr(endpoints, "is_database_unavailable", lambda _exc: True)
+    for exc in (ZeroDivisionError(), InterfaceError("connection already closed")):
+        monkeypatch.setattr(BrowserPolicyMiddleware, "__call__", fail(exc))
+        with django_assert_num_queries(0):
+            answers.append(stranger.get("/"))
+    assert [answer.status_code for answer in answers] == [200, 200, 403, 404, 404, 403, 500, 503]
+    words = ENVIRONMENTS[environment]
+    for html in (answer.content.decode() for answer in answers):
         label, _dot, money = words.partition(" · ")
         assert f'<span class="env">{label}<small> · {money}</small></span>' in html
         assert re.search(rf'<body class="(public )?{environment}">', html)

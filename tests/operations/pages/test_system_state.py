@@ -1,5 +1,6 @@
 """The top of the System page: all well, or each thing that needs attention with its next step; and what follows."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
@@ -176,6 +177,36 @@ def test_a_process_reports_its_state_and_that_of_the_installation(
     page = shown()
     assert "In use since the installation" in page
     assert "N" * 43 not in page
+
+
+def words(html: str) -> str:
+    return " ".join(re.sub("<[^>]*>", " ", html).replace("\xa0", " ").split())
+
+
+def test_the_newest_report_is_shown_whole(shown: Callable[[], str]) -> None:
+    provider = [{"call": "read", "calls": 12, "failed": 1, "average": 0.25, "slowest": 8.0}]
+    later = timezone.now() + timedelta(seconds=1)
+    whole = {
+        "disk_free": 40 * 2**30,
+        "disk_total": 80 * 2**30,
+        "database_size": 3 * 2**30,
+        "provider": provider,
+    }
+    process("web", 8, later, "b", **whole)
+    page = words(shown())
+    for fact in (
+        "Database 3.0 GB",
+        "Migrations All applied",
+        "Broker Reachable",
+        "Free disk · b 40.0 GB of 80.0 GB",
+        "12 requests · 1 failed",
+        "Average 0.25 s, slowest 8.00 s",
+    ):
+        assert fact in page
+    process("web", 9, later + timedelta(seconds=1), "b", **whole, failed_parts=["migrations", "broker"])
+    page = words(shown())
+    assert "Migrations Missing" in page
+    assert "Broker Cannot be reached" in page
 
 
 def test_the_age_of_a_key_is_kept() -> None:

@@ -1,4 +1,5 @@
-"""`python -m tools.vulnerabilities`: compares what production installs with known vulnerabilities, by pip-audit.
+"""`python -m tools.third_party.vulnerabilities`: compares what production installs, extras included, with known
+vulnerabilities, by pip-audit.
 
 Ends with 0 if every part was checked and none is vulnerable, with 1 if one is, and with 2 if parts were not checked,
 because the database of vulnerabilities cannot be reached or does not have them.
@@ -11,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.processes import ROOT
+from tools.third_party.parts import LOCKS
 
 _PIP_AUDIT = (str(Path(sys.executable).with_name("pip-audit")), "--progress-spinner=off", "--format=json")
-_OF_THE_LOCK = ("--requirement", str(ROOT / "requirements.lock"), "--require-hashes", "--disable-pip")
+_OF_THE_LOCKS = (*(f"--requirement={lock}" for lock in LOCKS), "--require-hashes", "--disable-pip")
 _MANY = 5
 
 
@@ -63,7 +64,7 @@ def read_result(text: str) -> Result:
 
 def main() -> int:
     """Run pip-audit and print what it found."""
-    done = subprocess.run([*_PIP_AUDIT, *_OF_THE_LOCK], capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run([*_PIP_AUDIT, *_OF_THE_LOCKS], capture_output=True, text=True, check=False)  # noqa: S603
     result = read_result(done.stdout)
     if not result.checked:
         print(done.stderr.strip()[-1000:], file=sys.stderr)

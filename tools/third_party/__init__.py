@@ -1,0 +1,1 @@
+"""The parts of others in an installation: their list, and their known vulnerabilities."""
