@@ -119,7 +119,8 @@ class Audience(StrEnum):
     EVERYBODY = "everybody"  # who may see operations
     ACTOR = "actor"
     SUBJECT = "subject"  # the person whom the entry concerns: its target, or its actor
-    # whom the entry names: the two people of a delegation, those to whom it was escalated, or who released it
+    # whom the entry names: the two people of a delegation, those to whom it was escalated, who released it, or
+    # who was in a group
     NAMED = "named"
     OTHER_ADMINISTRATORS = "other_administrators"  # all but the person whom the entry concerns
     OTHER_RESPONDERS = "other_responders"
@@ -228,11 +229,14 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.STAFF_CREATED: _about_account(Notice.ACCOUNT_CREATED, Notice.TEAM_ACCOUNT_CREATED),
     Action.STAFF_ROLES_CHANGED: _about_account(Notice.ROLES_CHANGED, Notice.TEAM_ROLES_CHANGED),
     Action.STAFF_GROUPS_CHANGED: _about_account(Notice.GROUPS_CHANGED, Notice.TEAM_GROUPS_CHANGED),
-    Action.STAFF_SESSIONS_ENDED: _about_account(Notice.SESSION_ENDED),
+    Action.STAFF_SESSIONS_ENDED: _about_account(Notice.SESSION_ENDED, Notice.TEAM_SESSIONS_ENDED),
     Action.START_CODE_REFUSED: (_START_CODE_REFUSED,),
     Action.GROUP_CREATED: (_GROUP_CHANGED,),
     Action.GROUP_RENAMED: (_GROUP_CHANGED,),
-    Action.GROUP_RETIRED: (_GROUP_CHANGED,),
+    Action.GROUP_RETIRED: (
+        _GROUP_CHANGED,
+        Event(Notice.GROUPS_CHANGED, Group.SECURITY, Audience.NAMED, "accounts:my_account"),
+    ),
     Action.POLICY_IN_EFFECT: (_POLICY_IN_EFFECT,),
     Action.DELEGATION_AGREED: (
         Event(Notice.DELEGATION_AGREED, Group.SECURITY, Audience.NAMED, "governance:delegations"),

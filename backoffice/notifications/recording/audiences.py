@@ -55,7 +55,7 @@ class People:
 
     def concerned_by(self, entry: Entry) -> Concerned:
         """What an audit entry is about. A person who is not its target is its actor."""
-        named = frozenset(entry.detail.get("notified", ())) if entry.target_type == OPERATION else frozenset()
+        named = frozenset(entry.detail.get("notified", ()))
         if entry.target_type == OPERATION:
             operation = self.operations.get(UUID(entry.target_id))
             return Concerned(entry.actor_id, entry.actor_id, operation, named)
