@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import translation
 
 from backoffice.accounts.roles import users_with_permission
@@ -20,9 +20,11 @@ from backoffice.core import clock
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.approval.approvers import Approvers, answer
 from backoffice.operations.approval.requirements import levels_of_many
+from backoffice.operations.approval.waiting import approved_that_may_lack_approvals
 from backoffice.operations.kinds.registry import approval_permission_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PROPOSE
+from backoffice.operations.selectors import IS_OPEN
 from backoffice.operations.states import Status
 from backoffice.policies.evaluator import is_among
 from backoffice.policies.people import Staff, read_staff
@@ -111,7 +113,9 @@ def _applies(found: Approvers | None, action: Action, place: object) -> bool:
 
 
 def _waiting() -> QuerySet[Operation]:
-    waiting = Operation.objects.filter(status=Status.PENDING).select_related("preparer")
+    """What waits for an approval; of what is approved, all that may lack one since a rule or a right changed."""
+    waits = Q(status=Status.PENDING) | approved_that_may_lack_approvals()
+    waiting = Operation.objects.filter(IS_OPEN, waits).select_related("preparer")
     return waiting.prefetch_related("approvals__delegation", "approvals__approver", "approvals__on_behalf_of")
 
 
