@@ -32,7 +32,7 @@ class CursorMovedError(Exception):
 def record_events_due() -> int:
     """Store the messages of the entries after the cursor; returns how many messages. Safe to call concurrently."""
     stored, until = 0, time.monotonic() + ROUND_SECONDS
-    while _is_behind() and time.monotonic() < until and not background.stop_requested.is_set():
+    while is_behind() and time.monotonic() < until and not background.stop_requested.is_set():
         try:
             stored += _record_next()
         except CursorMovedError:
@@ -40,7 +40,8 @@ def record_events_due() -> int:
     return stored
 
 
-def _is_behind() -> bool:
+def is_behind() -> bool:
+    """Whether the log has entries after the cursor."""
     read = AuditCursor.objects.filter(pk=1).values_list("position", flat=True).first() or 0
     head = ChainHead.objects.filter(pk=1).values_list("position", flat=True).first() or 0
     return head > read

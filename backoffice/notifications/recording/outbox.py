@@ -27,6 +27,7 @@ class Happening:
     path: str
     people: Collection[int]
     operation: UUID | None = None
+    is_personal: bool = False  # not for shared channels
     at_full_minute: bool = False  # what is not in a digest is due at the next full minute, not at once
 
 
@@ -82,7 +83,11 @@ class Outbox:
         """Make the messages of one happening. None without PUBLIC_URL, since their links would lead nowhere."""
         if not settings.PUBLIC_URL:
             return
-        shared = [] if happening.notice == Notice.TEST else shared_channels(happening.group)
+        shared = (
+            []
+            if happening.is_personal or happening.notice == Notice.TEST
+            else shared_channels(happening.group)
+        )
         now = self._next_minute if happening.at_full_minute else self._now
         for channel, name in shared:
             self._messages.append(self._message(happening, channel, now, shared=name))
