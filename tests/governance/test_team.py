@@ -4,7 +4,7 @@ import gzip
 import re
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from backoffice import settings as product_settings
 from backoffice.accounts import groups
-from backoffice.accounts.access_report import REVIEW_INTERVAL, access_rows, report_digest
+from backoffice.accounts.access_report import REVIEW_INTERVAL, RightKind, access_rows, report_digest
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, StaffSession, User
 from backoffice.accounts.rights import AccessReview, AccountChange, BreakGlassChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
@@ -33,16 +33,19 @@ from backoffice.governance.bootstrap import (
 from backoffice.operations import errors
 from backoffice.operations.kinds.access_review import AccessReviewForm, AccessReviewPayload
 from backoffice.operations.lifecycle import incidents
+from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
+from backoffice.policies.delegations import Delegation
 from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.accounts.steps import age_second_factor
+from tests.operations.delegations import leave
 from tests.operations.kinds.staff import changes
-from tests.policies.versions import put_in_effect
+from tests.policies.versions import group, put_in_effect
 from tests.recipients import registered
 
 pytestmark = pytest.mark.django_db
@@ -547,6 +550,34 @@ def review(actor: User) -> Operation:
     }
     payload = AccessReviewPayload(**members)
     return prepare.prepare_operation(uuid.uuid4(), actor=actor, kind="access_review", payload=payload)
+
+
+def test_a_stand_in_is_a_right_in_the_review_with_its_period_and_who_agreed(
+    as_administrator: Client,
+    administrator: User,
+    second_administrator: User,
+    approver: User,
+    second_approver: User,
+) -> None:
+    treasury = group("Treasury", approver, second_approver)
+    before = report_digest(access_rows())
+    operation = factories.prepared_of_kind("delegation", leave(approver, second_approver, treasury), approver)
+    factories.approve(operation, second_administrator)
+    assert report_digest(access_rows()) != before
+    [row] = [row for row in access_rows() if row.kind == RightKind.STAND_IN]
+    delegation = Delegation.objects.get()
+    assert (row.person, row.right) == (second_approver.pk, f"{approver.full_name} (Treasury)")
+    assert row.agreed_by == f"{approver.full_name} + {second_administrator.full_name}"
+    assert [datetime.fromisoformat(each) for each in (row.since, row.until)] == [
+        delegation.starts_at,
+        delegation.ends_at,
+    ]
+    shown = text_of(as_administrator.get(reverse("governance:access_review")))
+    assert f"Stand-in for {approver.full_name} (Treasury)" in shown
+    file = as_administrator.get(reverse("reports:csv", args=["access-rights"])).getvalue().decode()
+    assert f"stand-in,{row.right},{row.since}" in file
+    end_delegation(delegation.pk, actor=approver)
+    assert report_digest(access_rows()) == before
 
 
 def test_an_access_review_is_signed_off_by_two_people(
