@@ -655,3 +655,28 @@ def test_the_signed_report_is_exported_as_it_was(
     assert "Amara Okafor" in text_of(
         as_administrator.get(reverse("governance:reviewed", args=[operation.pk]))
     )
+
+
+def test_the_number_of_approvals_links_to_what_the_person_approved(
+    administrator: User, preparer: User, approver: User, second_approver: User
+) -> None:
+    administrator.groups.add(Group.objects.get(name=Role.AUDITOR))
+    own, other = factories.approved(preparer, approver), factories.approved(preparer, second_approver)
+    client = factories.sign_in(Client(), administrator)
+    for page in (reverse("governance:team"), reverse("governance:person", args=[approver.pk])):
+        shown = client.get(page).content.decode()
+        [link] = re.findall(rf'href="([^"]+approved_by={approver.pk})">1</a>', shown)
+    answer = client.get(link.replace("&amp;", "&"))
+    assert [one.pk for one in answer.context["page"].rows] == [own.pk]
+    assert approver.full_name in text_of(answer)
+    assert own.pk != other.pk
+
+
+def test_groups_name_their_active_members(
+    as_administrator: Client, approver: User, second_approver: User
+) -> None:
+    group("Treasury", approver, second_approver)
+    User.objects.filter(pk=second_approver.pk).update(is_active=False)
+    shown = text_of(as_administrator.get(reverse("governance:groups")))
+    assert approver.full_name in shown
+    assert second_approver.full_name not in shown
