@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -43,9 +43,8 @@ def released(preparer: User, approver: User, second_approver: User) -> Operation
 
 
 @contextmanager
-def later(length: timedelta) -> Iterator[None]:
-    then = timezone.now() + length
-    with clock.use_clock(lambda: then):
+def at(moment: datetime) -> Iterator[None]:
+    with clock.use_clock(lambda: moment):
         yield
 
 
@@ -132,7 +131,7 @@ def test_what_was_released_again_meanwhile_is_not_delivered(
     expire_due()
     heard()
     factories.release(released, approver)
-    with later(timedelta(minutes=2)):
+    with at(timezone.now() + timedelta(minutes=2)):
         deliver_email_due()
     assert mailbox.mails == []
     assert not Message.objects.filter(notice="not_sent", dropped_at=None).exists()
@@ -152,12 +151,12 @@ def test_operations_that_expire_together_are_one_mail(
     Operation.objects.update(expires_at=start + timedelta(days=1))
     for seconds, release in enumerate(Release.objects.all()):
         factories.change_release(release, expires_at=timezone.now())
-        with clock.use_clock(lambda seconds=seconds: start + timedelta(seconds=seconds)):
+        with at(start + timedelta(seconds=seconds)):
             expire_due()
             audit_feed.record_events_due()
             deliver_email_due()
     assert mailbox.mails == []
-    with clock.use_clock(lambda: start + timedelta(minutes=1)):
+    with at(start + timedelta(minutes=1)):
         deliver_email_due()
     assert sorted(mail["To"] for mail in mailbox.mails) == sorted([approver.email, preparer.email])
     assert "6 notifications" in mailbox.mails[0]["Subject"]
@@ -177,6 +176,6 @@ def test_rows_of_a_batch_are_reported_as_the_batch(
     expire_due()
     assert heard(preparer, approver) == [["not_sent"]] * 2
     assert set(Message.objects.values_list("operation", "path")) == {(batch.pk, batch.get_absolute_url())}
-    with later(timedelta(minutes=2)):
+    with at(timezone.now() + timedelta(minutes=2)):
         deliver_email_due()
     assert len(mailbox.mails) == 2

@@ -39,7 +39,7 @@ class _Evaluated:
     """What this process evaluated last: under which people and policy, and each operation in which state."""
 
     under: object = None
-    states: dict[UUID, object] = field(default_factory=dict)
+    states: dict[UUID, tuple[str, int]] = field(default_factory=dict)
 
 
 _evaluated = _Evaluated()
