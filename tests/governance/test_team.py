@@ -680,3 +680,20 @@ def test_groups_name_their_active_members(
     shown = text_of(as_administrator.get(reverse("governance:groups")))
     assert approver.full_name in shown
     assert second_approver.full_name not in shown
+
+
+def test_the_page_says_before_which_approvals_a_deactivation_ends(
+    as_administrator: Client, preparer: User, approver: User, second_approver: User
+) -> None:
+    put_in_effect({"when": {"kinds": ["withdrawal"]}, "levels": [{"needed": 2}]})
+    address = reverse("governance:deactivate", args=[approver.pk])
+    shown = text_of(as_administrator.get(address))
+    assert "Rule 1: too few people are left for" in shown
+    assert "Nobody is left" not in shown
+    User.objects.filter(pk=second_approver.pk).update(is_active=False)
+    assert f"Nobody is left to approve what these people prepare: {preparer.full_name}" in text_of(
+        as_administrator.get(address)
+    )
+    User.objects.filter(pk=second_approver.pk).update(is_active=True)
+    factories.person("Third Approver", Role.APPROVER)
+    assert "no longer be approved" not in text_of(as_administrator.get(address))

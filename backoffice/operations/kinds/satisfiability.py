@@ -51,6 +51,19 @@ def check_governance_stays_satisfiable(before: Staffing, after: Staffing) -> Non
             raise unsatisfied
 
 
+def newly_unsatisfied(before: Staffing, after: Staffing) -> list[PolicyUnsatisfiableError]:
+    """What the policy in effect lacks after a change of people and not before it, whatever is prepared.
+
+    Counts only people with an authenticator; nothing under an altered policy.
+    """
+    try:
+        document = policy_in_effect().document
+    except AlteredPolicyError:
+        return []
+    known = [one.refusal for one in _unsatisfied(document, before.enrolled_only())]
+    return [one for one in _unsatisfied(document, after.enrolled_only()) if one.refusal not in known]
+
+
 def _is_satisfiable(document: PolicyDocument, staffing: Staffing) -> bool:
     return next(_unsatisfied(document, staffing), None) is None
 

@@ -99,11 +99,15 @@ def check_somebody_approves(before: Staffing, after: Staffing) -> None:
 
     Only if the change causes it: until the first approver is active, preparers may be invited.
     """
-    if before.holders(APPROVE):
-        alone = _without_approver(after) - _without_approver(before)
-        if alone:
-            people = ", ".join(sorted(after.names[person] for person in alone))
-            raise OperationError(Refusal.NOBODY_TO_APPROVE, people=people)
+    if alone := newly_without_approver(before, after):
+        raise OperationError(Refusal.NOBODY_TO_APPROVE, people=", ".join(alone))
+
+
+def newly_without_approver(before: Staffing, after: Staffing) -> list[str]:
+    """The names of those who prepare and would have nobody who approves, if the change causes it."""
+    if not before.holders(APPROVE):
+        return []
+    return sorted(after.names[person] for person in _without_approver(after) - _without_approver(before))
 
 
 def _without_approver(staffing: Staffing) -> frozenset[int]:
