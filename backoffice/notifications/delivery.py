@@ -103,7 +103,8 @@ def _still_wanted(messages: list[Message], person: User | None) -> list[Message]
     """Without escalations that no longer apply, what was released again and what a person no longer has to decide, and
     for a deactivated person without all but security.
     """
-    messages = _without_released_again(_without_past_escalations(messages))
+    messages = _without_past_escalations(messages)
+    messages = _without_released_again(messages)
     if person is None:
         return messages
     if not person.is_active:
