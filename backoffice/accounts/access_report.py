@@ -2,19 +2,23 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import itemgetter
 from typing import Any
+from uuid import UUID
 
-from django.db.models import JSONField, QuerySet, Subquery, Value
-from django.db.models.functions import Concat
+from django.db.models import FilteredRelation, JSONField, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Concat, Now
 
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import AccessReview, BreakGlassChange, RightsGrant
+from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
+from backoffice.audit.models import Entry
 
 REVIEW_INTERVAL = timedelta(days=92)
 """A review is due so long after the last one, or after the first account was made: once a quarter."""
@@ -23,12 +27,17 @@ REVIEW_INTERVAL = timedelta(days=92)
 class RightKind(StrEnum):
     ROLE = "role"
     GROUP = "group"
+    STAND_IN = "stand-in"  # approves for a person on leave
     NONE = "none"  # a person without any right is listed once
+
+
+_ORDER = {kind: place for place, kind in enumerate(RightKind)}
 
 
 @dataclass(frozen=True)
 class AccessRow:
-    """One right of one active person. `agreed_by` names who prepared and who approved it, or who ran which command.
+    """One right of one active person, `until` a time if it ends by itself. Of a stand-in, `right` names the person on
+    leave. `agreed_by` names who prepared and who approved it, or who ran which command.
 
     Empty for a role from the beginning, of the first administrators or of an account older than its record; and for a
     membership without an approved operation, which was not made with Countersign.
@@ -41,39 +50,50 @@ class AccessRow:
     right: str
     since: str
     agreed_by: str
+    until: str = ""
 
 
 def access_rows(people: Iterable[int] | None = None) -> list[AccessRow]:
-    """The rights of these people, or of all active people, by name. Two queries."""
+    """The rights of these people, or of all active people, by name. Two queries, or three if somebody is a stand-in."""
     chosen = (
         User.objects.filter(is_active=True) if people is None else User.objects.filter(pk__in=list(people))
     )
     origins = _origins(chosen)
     rows: dict[tuple[int, str], AccessRow] = {}
+    stand_ins: dict[tuple[int, str], tuple[AccessRow, UUID]] = {}
     columns = ("pk", "full_name", "email", "created_at", "groups__name")
-    found = chosen.order_by("full_name", "pk", "groups__name", "memberships__group__name")
-    for pk, name, email, created_at, role, group_id, group in found.values_list(
-        *columns, "memberships__group", "memberships__group__name"
+    memberships = ("memberships__group", "memberships__group__name")
+    lasting = Q(stood_in__ends_at__gt=Now(), stood_in__ended_at__isnull=True)
+    found = chosen.annotate(stands_in=FilteredRelation("stood_in", condition=lasting))
+    found = found.order_by("full_name", "pk", "groups__name", "memberships__group__name")
+    for pk, name, email, created_at, role, group_id, group, *delegation in found.values_list(
+        *columns, *memberships, *_DELEGATION
     ):
         rights = [(RightKind.ROLE, role, f"role:{role}")] if role else []
         rights += [(RightKind.GROUP, group, f"group:{group_id}")] if group else []
         for kind, right, key in rights or [(RightKind.NONE, "", "")]:
             since, by = origins.get((pk, key), (created_at, ""))
             rows[pk, key] = AccessRow(pk, name, email, kind, right, canonical_time(since), by)
+        away, of_group, starts_at, ends_at, operation = delegation
+        if operation:
+            right, since, until = f"{away} ({of_group})", canonical_time(starts_at), canonical_time(ends_at)
+            row = AccessRow(pk, name, email, RightKind.STAND_IN, right, since, "", until)
+            stand_ins[pk, f"stand-in:{operation}"] = row, operation
+    rows |= _with_agreed(stand_ins) if stand_ins else {}
     return sorted(
-        rows.values(), key=lambda row: (row.name, row.person, row.kind != RightKind.ROLE, row.right)
+        rows.values(), key=lambda row: (row.name, row.person, _ORDER[row.kind], row.right, row.since)
     )
 
 
 def report_digest(rows: Iterable[AccessRow]) -> str:
     """SHA-256 of the report: two people sign off exactly these rows."""
-    content = json.dumps([asdict(row) for row in rows], sort_keys=True, separators=(",", ":"))
+    content = json.dumps(stored_rows(rows), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def stored_rows(rows: Iterable[AccessRow]) -> list[dict[str, Any]]:
-    """The rows as JSON."""
-    return [asdict(row) for row in rows]
+    """The rows as JSON; one that does not end by itself without `until`, as all were stored before."""
+    return [{name: value for name, value in asdict(row).items() if value or name != "until"} for row in rows]
 
 
 def review_due_at() -> datetime | None:
@@ -86,6 +106,39 @@ def review_due_at() -> datetime | None:
 def review_due_after(began: datetime | None) -> datetime | None:
     """When the next review is due after the last one, or after the first account was made."""
     return began + REVIEW_INTERVAL if began else None
+
+
+# Of a delegation, by its relation to people: it belongs to an application above this one.
+_DELEGATION = (
+    "stands_in__person__full_name",
+    "stands_in__group__name",
+    "stands_in__starts_at",
+    "stands_in__ends_at",
+    "stands_in__operation",
+)
+
+
+def _with_agreed(
+    stand_ins: Mapping[tuple[int, str], tuple[AccessRow, UUID]],
+) -> dict[tuple[int, str], AccessRow]:
+    agreed = _agreed_by(operation for _, operation in stand_ins.values())
+    return {
+        key: replace(row, agreed_by=" + ".join(agreed.get(str(operation), ())))
+        for key, (row, operation) in stand_ins.items()
+    }
+
+
+def _agreed_by(operations: Iterable[UUID]) -> dict[str, list[str]]:
+    """By operation: the names of who prepared it and who approved it, from the audit log."""
+    entries = Entry.objects.filter(
+        action__in=[Action.OPERATION_PREPARED, Action.OPERATION_APPROVED],
+        target_type="operations.operation",
+        target_id__in=[str(operation) for operation in operations],
+    )
+    names: dict[str, list[str]] = defaultdict(list)
+    for operation, name in entries.order_by("position").values_list("target_id", "actor__full_name"):
+        names[operation].append(name or "")
+    return names
 
 
 _Origin = tuple[datetime, str]

@@ -47,13 +47,14 @@ def rename_group(group_id: int, *, name: str) -> StaffGroup:
 
 
 @transaction.atomic
-def retire_group(group_id: int) -> StaffGroup:
-    """End the group and its memberships. Within a change that has its own audit entry."""
+def retire_group(group_id: int) -> tuple[StaffGroup, list[int]]:
+    """End the group and its memberships; returns whose they were. Within a change that has its own audit entry."""
     group = active_groups().select_for_update(no_key=True).get(pk=group_id)
+    members = sorted(group.memberships.values_list("user", flat=True))
     group.memberships.all().delete()
     group.retired_at = clock.now()
     group.save(update_fields=["retired_at"])
-    return group
+    return group, members
 
 
 @transaction.atomic

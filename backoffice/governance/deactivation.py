@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from backoffice.accounts import staff
 from backoffice.accounts.models import User
@@ -11,11 +12,13 @@ from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.operations import policy
 from backoffice.operations.errors import OperationError
-from backoffice.operations.kinds.satisfiability import check_governance_stays_satisfiable
-from backoffice.operations.kinds.staffing import Staffing, check_administrators
+from backoffice.operations.kinds.satisfiability import check_governance_stays_satisfiable, newly_unsatisfied
+from backoffice.operations.kinds.staffing import Staffing, check_administrators, newly_without_approver
 from backoffice.operations.lifecycle.staff_change import lock_staff
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
 from backoffice.operations.refusals import Refusal
+from backoffice.policies.document import Level
+from backoffice.policies.sentences import level_text
 
 
 @transaction.atomic
@@ -38,6 +41,25 @@ def deactivate_person(user_id: int, *, actor: User, second_factor_at: datetime |
     check_administrators(before, after)
     check_governance_stays_satisfiable(before, after)
     return staff.deactivate_staff(user_id, actor=actor, reason=reason)
+
+
+def lost_approvals(user_id: int) -> list[str]:
+    """What can no longer be approved once this person is deactivated: rules and preparers, in words."""
+    before = Staffing.now()
+    after = before.without_person(user_id)
+    rules = [one.refusal for one in newly_unsatisfied(before, after)]
+    texts = [
+        gettext("Rule {number}: too few people are left for {level}.").format(
+            number=rule["number"], level=level_text(Level.model_validate_json(rule["level"]))
+        )
+        for rule in rules
+    ]
+    if alone := newly_without_approver(before.enrolled_only(), after.enrolled_only()):
+        people = ", ".join(alone)
+        texts.append(
+            gettext("Nobody is left to approve what these people prepare: {people}.").format(people=people)
+        )
+    return list(dict.fromkeys(texts))
 
 
 @transaction.atomic

@@ -4,7 +4,7 @@ from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -104,9 +104,11 @@ def find_members(members: QuerySet[User], text: str) -> QuerySet[User]:
 
 
 def groups_with_size() -> QuerySet[StaffGroup]:
-    """The groups that are not retired, each with `size`: its active members."""
+    """The groups that are not retired, each with `size`, and `active_memberships` by name: of active people."""
     active = Q(memberships__user__is_active=True)
-    return active_groups().annotate(size=Count("memberships", filter=active))
+    members = GroupMembership.objects.filter(user__is_active=True).select_related("user")
+    by_name = Prefetch("memberships", members.order_by("user__full_name"), to_attr="active_memberships")
+    return active_groups().annotate(size=Count("memberships", filter=active)).prefetch_related(by_name)
 
 
 def memberships_of(person: User) -> QuerySet[GroupMembership]:

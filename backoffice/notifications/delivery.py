@@ -10,12 +10,13 @@ import secrets
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from itertools import chain
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Max, QuerySet
+from django.db.models import F, Max, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone, translation
 
@@ -99,10 +100,11 @@ def _claimed(channel: Channel, recipient: Recipient, claim: str) -> list[Message
 
 
 def _still_wanted(messages: list[Message], person: User | None) -> list[Message]:
-    """Without escalations that no longer apply and what a person no longer has to decide, and for a deactivated person
-    without all but security.
+    """Without escalations that no longer apply, what was released again and what a person no longer has to decide, and
+    for a deactivated person without all but security.
     """
     messages = _without_past_escalations(messages)
+    messages = _without_released_again(messages)
     if person is None:
         return messages
     if not person.is_active:
@@ -123,16 +125,29 @@ def _without_past_escalations(messages: list[Message]) -> list[Message]:
         return messages
     positions = {one.pk: found for one in escalations if (found := audit_position(one.event)) is not None}
     to_send = {one.operation for one in escalations if one.operation and one.pk not in positions}
-    unsent = Operation.objects.filter(
-        pk__in=to_send, status=Status.APPROVED, expires_at__gt=clock.now(), release__isnull=True
-    )
-    waiting, past = set(unsent.values_list("pk", flat=True)), outdated(positions.values())
+    waiting = set(_unsent().filter(pk__in=to_send).values_list("pk", flat=True))
+    past = outdated(positions.values())
     dropped = {
         one.pk
         for one in escalations
         if (positions[one.pk] in past if one.pk in positions else one.operation not in waiting)
     }
     return [one for one in messages if one.pk not in dropped]
+
+
+def _unsent() -> QuerySet[Operation]:
+    """What is approved and not released."""
+    return Operation.objects.filter(status=Status.APPROVED, expires_at__gt=clock.now(), release__isnull=True)
+
+
+def _without_released_again(messages: list[Message]) -> list[Message]:
+    """Without releases that ended unsent if the operation, or every row of the batch, was released again, or closed."""
+    asked = {one.operation for one in messages if one.operation and one.notice == Notice.NOT_SENT}
+    if not asked:
+        return messages
+    unsent = _unsent().filter(Q(pk__in=asked) | Q(batch_row__batch__in=asked))
+    left = set(chain.from_iterable(unsent.values_list("pk", "batch_row__batch")))
+    return [one for one in messages if one.notice != Notice.NOT_SENT or one.operation in left]
 
 
 def _send(

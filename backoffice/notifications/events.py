@@ -3,13 +3,16 @@
 One line of `EVENTS` adds an event. An action that is in neither `EVENTS` nor `SILENT` fails a test.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.actions import Action
+from backoffice.operations.refusals import OperationAction, Refusal
 
 
 class Group(TextChoices):
@@ -45,6 +48,7 @@ class Notice(TextChoices):
     SUCCEEDED = "succeeded", _("Sent, and confirmed by the provider")
     APPLIED = "applied", _("Applied")
     FAILED = "failed", _("Failed")
+    NOT_SENT = "not_sent", _("Not sent, needs attention")
     HELD = "held", _("Not sent: the name at the bank differs from the approved one")
     RETURNED = "returned", _("Not executed: returned to approved")
     RESOLVED = "resolved", _("Unknown outcome resolved by two people")
@@ -90,6 +94,7 @@ class Notice(TextChoices):
     TEAM_ACCOUNT_CREATED = "team_account_created", _("An account was created for a person")
     TEAM_PASSWORD_RESET = "team_password_reset", _("The password of a person's account was reset")
     TEAM_SECOND_FACTOR_RESET = "team_second_factor_reset", _("The second factor of a person was reset")
+    TEAM_SESSIONS_ENDED = "team_sessions_ended", _("All sessions of a person were ended")
     TEAM_ROLES_CHANGED = "team_roles_changed", _("The roles of a person were changed")
     GROUPS_CHANGED = "groups_changed", _("The groups of your account were changed")
     TEAM_GROUPS_CHANGED = "team_groups_changed", _("The groups of a person were changed")
@@ -114,7 +119,9 @@ class Audience(StrEnum):
     EVERYBODY = "everybody"  # who may see operations
     ACTOR = "actor"
     SUBJECT = "subject"  # the person whom the entry concerns: its target, or its actor
-    NAMED = "named"  # whom the entry names: the two people of a delegation, or those to whom it was escalated
+    # whom the entry names: the two people of a delegation, those to whom it was escalated, who released it, or
+    # who was in a group
+    NAMED = "named"
     OTHER_ADMINISTRATORS = "other_administrators"  # all but the person whom the entry concerns
     OTHER_RESPONDERS = "other_responders"
 
@@ -131,6 +138,7 @@ class Event:
         True  # also for operations that are rows of a batch, which is notified of as a whole
     )
     pending: bool | None = None  # only if the operation was still pending afterwards, or only if it was not
+    gathered: bool = False  # may come by the hundred: see `recording.audit_feed`
 
 
 def _about_account(own: Notice, others: Notice | None = None) -> tuple[Event, ...]:
@@ -142,6 +150,11 @@ def _about_account(own: Notice, others: Notice | None = None) -> tuple[Event, ..
 
 
 _WAITS = Event(Notice.WAITS, Group.WAITING, Audience.DECIDERS, for_batch_rows=False)
+_NOT_SENT = (
+    Event(Notice.NOT_SENT, Group.OUTCOMES, Audience.OWNERS, gathered=True),
+    Event(Notice.NOT_SENT, Group.OUTCOMES, Audience.NAMED, gathered=True),
+    Event(Notice.NOT_SENT, Group.WAITING, Audience.DECIDERS, for_batch_rows=False, gathered=True),
+)
 _INCIDENTS = "operations:incidents"
 _GROUP_CHANGED = Event(
     Notice.TEAM_GROUP_CHANGED, Group.SECURITY, Audience.ADMINISTRATORS, "governance:groups"
@@ -172,7 +185,12 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     ),
     Action.OPERATION_APPLIED: (Event(Notice.APPLIED, Group.OUTCOMES, Audience.OWNERS),),
     Action.OPERATION_FAILED: (Event(Notice.FAILED, Group.OUTCOMES, Audience.OWNERS),),
-    Action.OPERATION_HELD: (Event(Notice.HELD, Group.PROBLEMS, Audience.OWNERS),),
+    Action.OPERATION_HELD: (
+        Event(Notice.HELD, Group.PROBLEMS, Audience.OWNERS),
+        Event(Notice.HELD, Group.WAITING, Audience.DECIDERS, for_batch_rows=False),
+    ),
+    Action.OPERATION_RELEASE_EXPIRED: _NOT_SENT,
+    Action.OPERATION_ACTION_REFUSED: _NOT_SENT,
     Action.OPERATION_RETURNED: (Event(Notice.RETURNED, Group.OUTCOMES, Audience.OWNERS), _WAITS),
     Action.OPERATION_RESOLVED: (Event(Notice.RESOLVED, Group.OUTCOMES, Audience.OWNERS),),
     Action.OPERATION_OUTCOME_UNKNOWN: (
@@ -211,11 +229,14 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.STAFF_CREATED: _about_account(Notice.ACCOUNT_CREATED, Notice.TEAM_ACCOUNT_CREATED),
     Action.STAFF_ROLES_CHANGED: _about_account(Notice.ROLES_CHANGED, Notice.TEAM_ROLES_CHANGED),
     Action.STAFF_GROUPS_CHANGED: _about_account(Notice.GROUPS_CHANGED, Notice.TEAM_GROUPS_CHANGED),
-    Action.STAFF_SESSIONS_ENDED: _about_account(Notice.SESSION_ENDED),
+    Action.STAFF_SESSIONS_ENDED: _about_account(Notice.SESSION_ENDED, Notice.TEAM_SESSIONS_ENDED),
     Action.START_CODE_REFUSED: (_START_CODE_REFUSED,),
     Action.GROUP_CREATED: (_GROUP_CHANGED,),
     Action.GROUP_RENAMED: (_GROUP_CHANGED,),
-    Action.GROUP_RETIRED: (_GROUP_CHANGED,),
+    Action.GROUP_RETIRED: (
+        _GROUP_CHANGED,
+        Event(Notice.GROUPS_CHANGED, Group.SECURITY, Audience.NAMED, "accounts:my_account"),
+    ),
     Action.POLICY_IN_EFFECT: (_POLICY_IN_EFFECT,),
     Action.DELEGATION_AGREED: (
         Event(Notice.DELEGATION_AGREED, Group.SECURITY, Audience.NAMED, "governance:delegations"),
@@ -271,11 +292,9 @@ SILENT = frozenset(
         Action.OPERATION_RELEASED,
         Action.BULK_RELEASE_CONFIRMED,
         Action.OPERATION_RELEASE_RENEWED,
-        Action.OPERATION_RELEASE_EXPIRED,
         Action.OPERATION_CLAIMED,
         Action.OPERATION_ACCEPTED,
         Action.OPERATION_LATE_RESPONSE_RECORDED,
-        Action.OPERATION_ACTION_REFUSED,
         Action.BATCH_PAUSED,
         Action.BATCH_RESUMED,
         Action.BATCH_CANCELLED,
@@ -301,3 +320,14 @@ SILENT = frozenset(
     }
 )
 """The actions that notify nobody."""
+
+
+def is_notified(action: str, detail: Mapping[str, Any]) -> bool:
+    """Whether an entry of this action notifies anybody. Of refused actions only sending does: all others are shown at
+    once to the person who tried. A name that differs at the bank has an entry of its own.
+    """
+    if action != Action.OPERATION_ACTION_REFUSED:
+        return action in EVENTS
+    refusal = detail.get("refusal", {})
+    is_send = detail.get("attempted") == OperationAction.SEND
+    return is_send and refusal.get("code") != Refusal.HOLDER_CHANGED

@@ -1,7 +1,7 @@
 """Settings by state: who approves which change, ends which delegation, acts on which person and recipient."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,11 +10,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.accounts.access_report import access_rows, report_digest
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.operations.errors import OperationError
+from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.recipient import RecipientChange
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
 from backoffice.policies.delegations import Delegation
 from tests import factories
 from tests.operations.delegations import delegated, leave
@@ -22,7 +25,7 @@ from tests.operations.kinds.staff import changes
 from tests.operations.steps import text_of
 from tests.operations.workflow.test_actions_by_state import undone
 from tests.policies.versions import group, proposed, put_in_effect
-from tests.recipients import registered
+from tests.recipients import recipient_files, registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_engine]
 
@@ -55,20 +58,41 @@ def differences(expected: Mapping[str, str], found: Mapping[str, list[Any]]) -> 
     return {name: row for name, row in rows.items() if row.split() != expected[name].split()}
 
 
-def approval(operation: Operation, person: User) -> str:
+def decided(action: str, operation: Operation, person: User) -> str:
+    """The status after this person has tried, or why it was refused."""
     with undone():
         try:
-            return str(factories.approve(operation, person).status)
+            return str(ACTIONS[action](operation, person).status)
         except OperationError as exc:
             return REASONS[exc.refusal["code"]]
 
 
+def _reject(operation: Operation, person: User) -> Operation:
+    return approvals.reject_operation(
+        operation.pk,
+        actor=person,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        reason="Not agreed",
+    )
+
+
+def _cancel(operation: Operation, person: User) -> Operation:
+    return approvals.cancel_operation(operation.pk, actor=person)
+
+
+ACTIONS: dict[str, Callable[[Operation, User], Operation]] = {
+    "approve": factories.approve,
+    "reject": _reject,
+    "cancel": _cancel,
+}
 REASONS = {
     "permission_missing": "role",
     "self_approval": "self",
     "own_rights": "own",
     "status_changed": "status",
     "policy_outdated": "outdated",
+    "not_the_preparer": "other",
 }
 APPROVED_BY = {
     #                         prep. approver  stand-in  colleague aud. admin.    second    outsider
@@ -78,11 +102,46 @@ APPROVED_BY = {
     "policy, outdated":      "role role      outdated  role      role self      outdated  role",
     "delegation":            "role role      own       role      role succeeded succeeded role",
     "recipient":             "self succeeded succeeded succeeded role role      role      role",
+    "recipient import":      "self succeeded succeeded succeeded role role      role      role",
+    "access review":         "role role      succeeded role      role self      succeeded role",
     "withdrawn":             "role role      status    role      role status    status    role",
 }  # fmt: skip
 
 
-def test_who_approves_a_change_of_settings(cast: Cast) -> None:
+REJECTED_BY = {
+    #                         prep. approver stand-in colleague aud. admin.   second   outsider
+    "invitation":            "role role     rejected role      role self     rejected role",
+    "rights of the second":  "role role     rejected role      role self     own      role",
+    "policy, put in effect": "role role     status   role      role self     status   role",
+    "policy, outdated":      "role role     rejected role      role self     rejected role",
+    "delegation":            "role role     own      role      role rejected rejected role",
+    "recipient":             "self rejected rejected rejected  role role     role     role",
+    "recipient import":      "self rejected rejected rejected  role role     role     role",
+    "access review":         "role role     rejected role      role self     rejected role",
+    "withdrawn":             "role role     status   role      role status   self     role",
+}  # fmt: skip
+CANCELLED_BY = {
+    #                         prep.     approver  stand-in colleague aud.  admin.    second outsider
+    "invitation":            "other     other     other    other     other cancelled other  other",
+    "rights of the second":  "other     other     other    other     other cancelled other  other",
+    "policy, put in effect": "other     other     other    other     other status    other  other",
+    "policy, outdated":      "other     other     other    other     other cancelled other  other",
+    "delegation":            "other     cancelled other    other     other other     other  other",
+    "recipient":             "cancelled other     other    other     other other     other  other",
+    "recipient import":      "cancelled other     other    other     other other     other  other",
+    "access review":         "other     other     other    other     other cancelled other  other",
+    "withdrawn":             "other     other     other    other     other other     status other",
+}  # fmt: skip
+DECIDED_BY = {"approve": APPROVED_BY, "reject": REJECTED_BY, "cancel": CANCELLED_BY}
+
+
+def _review(person: User) -> Operation:
+    payload = AccessReviewPayload(digest=report_digest(access_rows()), people=8, rights=8, findings="Fine")
+    return factories.prepared_of_kind("access_review", payload, person)
+
+
+def settings_changes(cast: Cast) -> dict[str, Operation]:
+    """One change of each kind, and of each state that a change can be in."""
     administrator, approver = cast["administrator"], cast["approver"]
     cast["preparer"].groups.add(*approver.groups.all())
     treasury = group("Treasury", approver, cast["stand-in"], cast["colleague"])
@@ -99,16 +158,23 @@ def test_who_approves_a_change_of_settings(cast: Cast) -> None:
             "delegation", leave(approver, cast["stand-in"], treasury), approver
         ),
         "recipient": factories.prepared_of_kind("recipient", registered.bank_account(), cast["preparer"]),
+        "recipient import": recipient_files.prepared(cast["preparer"], recipient_files.users(2)),
+        "access review": _review(administrator),
         "withdrawn": changes.proposed(changes.invitation("Approver", name="Bo Li"), cast["second"]),
     }
     Operation.objects.filter(pk=operations["withdrawn"].pk).update(
         status="cancelled", closed_at=timezone.now()
     )
+    return operations
+
+
+@pytest.mark.parametrize("action", list(ACTIONS))
+def test_who_decides_a_change_of_settings(cast: Cast, action: str) -> None:
     found = {
-        name: [approval(operation, person) for person in cast.values()]
-        for name, operation in operations.items()
+        name: [decided(action, operation, person) for person in cast.values()]
+        for name, operation in settings_changes(cast).items()
     }
-    assert differences(APPROVED_BY, found) == {}
+    assert differences(DECIDED_BY[action], found) == {}
 
 
 ENDED_BY = {

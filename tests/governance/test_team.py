@@ -4,7 +4,7 @@ import gzip
 import re
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from backoffice import settings as product_settings
 from backoffice.accounts import groups
-from backoffice.accounts.access_report import REVIEW_INTERVAL, access_rows, report_digest
+from backoffice.accounts.access_report import REVIEW_INTERVAL, RightKind, access_rows, report_digest
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, StaffSession, User
 from backoffice.accounts.rights import AccessReview, AccountChange, BreakGlassChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
@@ -33,16 +33,19 @@ from backoffice.governance.bootstrap import (
 from backoffice.operations import errors
 from backoffice.operations.kinds.access_review import AccessReviewForm, AccessReviewPayload
 from backoffice.operations.lifecycle import incidents
+from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
+from backoffice.policies.delegations import Delegation
 from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.accounts.steps import age_second_factor
+from tests.operations.delegations import leave
 from tests.operations.kinds.staff import changes
-from tests.policies.versions import put_in_effect
+from tests.policies.versions import group, put_in_effect
 from tests.recipients import registered
 
 pytestmark = pytest.mark.django_db
@@ -549,6 +552,34 @@ def review(actor: User) -> Operation:
     return prepare.prepare_operation(uuid.uuid4(), actor=actor, kind="access_review", payload=payload)
 
 
+def test_a_stand_in_is_a_right_in_the_review_with_its_period_and_who_agreed(
+    as_administrator: Client,
+    administrator: User,
+    second_administrator: User,
+    approver: User,
+    second_approver: User,
+) -> None:
+    treasury = group("Treasury", approver, second_approver)
+    before = report_digest(access_rows())
+    operation = factories.prepared_of_kind("delegation", leave(approver, second_approver, treasury), approver)
+    factories.approve(operation, second_administrator)
+    assert report_digest(access_rows()) != before
+    [row] = [row for row in access_rows() if row.kind == RightKind.STAND_IN]
+    delegation = Delegation.objects.get()
+    assert (row.person, row.right) == (second_approver.pk, f"{approver.full_name} (Treasury)")
+    assert row.agreed_by == f"{approver.full_name} + {second_administrator.full_name}"
+    assert [datetime.fromisoformat(each) for each in (row.since, row.until)] == [
+        delegation.starts_at,
+        delegation.ends_at,
+    ]
+    shown = text_of(as_administrator.get(reverse("governance:access_review")))
+    assert f"Stand-in for {approver.full_name} (Treasury)" in shown
+    file = as_administrator.get(reverse("reports:csv", args=["access-rights"])).getvalue().decode()
+    assert f"stand-in,{row.right},{row.since}" in file
+    end_delegation(delegation.pk, actor=approver)
+    assert report_digest(access_rows()) == before
+
+
 def test_an_access_review_is_signed_off_by_two_people(
     administrator: User, second_administrator: User, approver: User
 ) -> None:
@@ -624,3 +655,45 @@ def test_the_signed_report_is_exported_as_it_was(
     assert "Amara Okafor" in text_of(
         as_administrator.get(reverse("governance:reviewed", args=[operation.pk]))
     )
+
+
+def test_the_number_of_approvals_links_to_what_the_person_approved(
+    administrator: User, preparer: User, approver: User, second_approver: User
+) -> None:
+    administrator.groups.add(Group.objects.get(name=Role.AUDITOR))
+    own, other = factories.approved(preparer, approver), factories.approved(preparer, second_approver)
+    client = factories.sign_in(Client(), administrator)
+    for page in (reverse("governance:team"), reverse("governance:person", args=[approver.pk])):
+        shown = client.get(page).content.decode()
+        [link] = re.findall(rf'href="([^"]+approved_by={approver.pk})">1</a>', shown)
+    answer = client.get(link.replace("&amp;", "&"))
+    assert [one.pk for one in answer.context["page"].rows] == [own.pk]
+    assert approver.full_name in text_of(answer)
+    assert own.pk != other.pk
+
+
+def test_groups_name_their_active_members(
+    as_administrator: Client, approver: User, second_approver: User
+) -> None:
+    group("Treasury", approver, second_approver)
+    User.objects.filter(pk=second_approver.pk).update(is_active=False)
+    shown = text_of(as_administrator.get(reverse("governance:groups")))
+    assert approver.full_name in shown
+    assert second_approver.full_name not in shown
+
+
+def test_the_page_says_before_which_approvals_a_deactivation_ends(
+    as_administrator: Client, preparer: User, approver: User, second_approver: User
+) -> None:
+    put_in_effect({"when": {"kinds": ["withdrawal"]}, "levels": [{"needed": 2}]})
+    address = reverse("governance:deactivate", args=[approver.pk])
+    shown = text_of(as_administrator.get(address))
+    assert "Rule 1: too few people are left for" in shown
+    assert "Nobody is left" not in shown
+    User.objects.filter(pk=second_approver.pk).update(is_active=False)
+    assert f"Nobody is left to approve what these people prepare: {preparer.full_name}" in text_of(
+        as_administrator.get(address)
+    )
+    User.objects.filter(pk=second_approver.pk).update(is_active=True)
+    factories.person("Third Approver", Role.APPROVER)
+    assert "no longer be approved" not in text_of(as_administrator.get(address))

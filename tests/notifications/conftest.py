@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
+from tests import stub_provider
 from tests.notifications.receivers import HttpReceiver, MailServer, http_receiver, mail_server
 
 
@@ -41,3 +42,11 @@ def chat_url(receiver: HttpReceiver, settings: Settings) -> str:
     """The receiver as a chat service inside one's own network."""
     settings.NOTIFY_PRIVATE_ADDRESSES = True
     return f"json://127.0.0.1:{receiver.port}/a-token"
+
+
+@pytest.fixture
+def provider(settings: Settings) -> Iterator[stub_provider.StubProvider]:
+    """A provider that answers as the test says."""
+    with stub_provider.running() as stub:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
+        yield stub

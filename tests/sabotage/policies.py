@@ -140,7 +140,7 @@ POLICIES = (
     ),
     Safeguard(
         "a rule that lacks people already hides no other one from a change of people",
-        "backoffice.operations.kinds.satisfiability:_check_causes_nothing",
+        "backoffice.operations.kinds.satisfiability:_caused",
         {"unsatisfied.refusal not in known and whoever_prepares not in known": "not known"},
         _TESTS + "test_a_rule_that_lacks_people_already_hides_no_other_one",
     ),

@@ -81,7 +81,13 @@ def act(request: StaffRequest, pk: int, action: str) -> HttpResponse:
         else:
             messages.success(request, str(done).format(person=shown))
             return redirect("governance:person", pk)
-    context = {"person": shown, "form": form, "action": action, "title": _title(action)}
+    context = {
+        "person": shown,
+        "form": form,
+        "action": action,
+        "title": _title(action),
+        "lost": deactivation.lost_approvals(pk) if action == "deactivate" and shown.is_active else [],
+    }
     return render(request, "governance/person_action.html", context, status=422 if form.is_bound else 200)
 
 

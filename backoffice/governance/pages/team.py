@@ -125,6 +125,7 @@ def shown_rights(rows: Iterable[AccessRow]) -> list[AccessRow]:
             row,
             right=labels.get(row.right, row.right) if row.kind == RightKind.ROLE else row.right,
             since=local_day(datetime.fromisoformat(row.since)),
+            until=local_day(datetime.fromisoformat(row.until)) if row.until else "",
         )
         for row in rows
     ]

@@ -38,7 +38,8 @@ class People:
         found = found.prefetch_related("approvals__delegation", "attempts")
         self.operations = {operation.pk: operation for operation in found}
         self._deciders: dict[UUID, Collection[int]] = {}
-        self.batch_rows = set(BatchRow.objects.filter(operation__in=ids).values_list("operation", flat=True))
+        rows = BatchRow.objects.filter(operation__in=ids).select_related("batch")
+        self.batches = {row.operation_id: row.batch for row in rows}  # by their rows
 
     @cached_property
     def responders(self) -> frozenset[int]:
@@ -54,7 +55,7 @@ class People:
 
     def concerned_by(self, entry: Entry) -> Concerned:
         """What an audit entry is about. A person who is not its target is its actor."""
-        named = frozenset(entry.detail.get("notified", ())) if entry.target_type == OPERATION else frozenset()
+        named = frozenset(entry.detail.get("notified", ()))
         if entry.target_type == OPERATION:
             operation = self.operations.get(UUID(entry.target_id))
             return Concerned(entry.actor_id, entry.actor_id, operation, named)

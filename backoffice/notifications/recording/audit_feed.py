@@ -5,6 +5,7 @@ messages, and an entry that is read again makes no second one.
 """
 
 import time
+from dataclasses import replace
 
 from django.db import transaction
 from django.urls import reverse
@@ -12,10 +13,11 @@ from django.urls import reverse
 from backoffice.audit.actions import Action
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.core import background, fault_points
-from backoffice.notifications.events import EVENTS, Event
+from backoffice.notifications.events import EVENTS, Event, is_notified
 from backoffice.notifications.models import AuditCursor
 from backoffice.notifications.recording.audiences import People, operation_ids
 from backoffice.notifications.recording.outbox import Happening, Outbox, audit_event
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.reports.models import ExportJob
 
@@ -30,7 +32,7 @@ class CursorMovedError(Exception):
 def record_events_due() -> int:
     """Store the messages of the entries after the cursor; returns how many messages. Safe to call concurrently."""
     stored, until = 0, time.monotonic() + ROUND_SECONDS
-    while _is_behind() and time.monotonic() < until and not background.stop_requested.is_set():
+    while is_behind() and time.monotonic() < until and not background.stop_requested.is_set():
         try:
             stored += _record_next()
         except CursorMovedError:
@@ -38,7 +40,8 @@ def record_events_due() -> int:
     return stored
 
 
-def _is_behind() -> bool:
+def is_behind() -> bool:
+    """Whether the log has entries after the cursor."""
     read = AuditCursor.objects.filter(pk=1).values_list("position", flat=True).first() or 0
     head = ChainHead.objects.filter(pk=1).values_list("position", flat=True).first() or 0
     return head > read
@@ -50,7 +53,7 @@ def _record_next() -> int:
     entries = list(Entry.objects.filter(position__gt=cursor.position).order_by("position")[:ENTRIES_AT_ONCE])
     if not entries:
         return 0
-    notifying = [entry for entry in entries if entry.action in EVENTS]
+    notifying = [entry for entry in entries if is_notified(entry.action, entry.detail)]
     people, outbox = People(operation_ids(notifying)), Outbox()
     for entry in notifying:
         for event in EVENTS[Action(entry.action)]:
@@ -68,23 +71,35 @@ def _record_next() -> int:
 def _add(outbox: Outbox, people: People, entry: Entry, event: Event) -> None:
     concerned = people.concerned_by(entry)
     operation = concerned.operation
-    if operation and not event.for_batch_rows and operation.pk in people.batch_rows:
+    if operation and not event.for_batch_rows and operation.pk in people.batches:
         return
     if event.pending is not None and event.pending != (entry.detail.get("status") == Status.PENDING):
         return
     if entry.action in _OF_EXPORTS and _has_email_of_its_own(entry):
         return
-    outbox.add(
-        Happening(
-            event=audit_event(entry.position, event.notice),
-            notice=event.notice,
-            group=event.group,
-            at=entry.at,
-            path=reverse(event.page) if event.page else entry.target_url or reverse("operations:overview"),
-            people=people.notified(event.audience, concerned),
-            operation=operation.pk if operation else None,
-        )
+    happening = Happening(
+        event=audit_event(entry.position, event.notice),
+        notice=event.notice,
+        group=event.group,
+        at=entry.at,
+        path=reverse(event.page) if event.page else entry.target_url or reverse("operations:overview"),
+        people=people.notified(event.audience, concerned),
+        operation=operation.pk if operation else None,
     )
+    if event.gathered:
+        happening = _gathered(happening, people.batches.get(operation.pk) if operation else None)
+    outbox.add(happening)
+
+
+def _gathered(happening: Happening, batch: Operation | None) -> Happening:
+    """The same at the next full minute, together with the others of that minute; for all rows of a batch, one of the
+    batch in an hour.
+    """
+    at_minute = replace(happening, at_full_minute=True)
+    if batch is None:
+        return at_minute
+    event = f"batch:{batch.pk}:{happening.at:%Y%m%d%H}:{happening.notice}"
+    return replace(at_minute, event=event, operation=batch.pk, path=batch.get_absolute_url())
 
 
 _OF_EXPORTS = frozenset({Action.EXPORT_COMPLETED, Action.EXPORT_FAILED})

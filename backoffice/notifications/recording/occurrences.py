@@ -1,5 +1,5 @@
 """Find the events that have no audit entry, each once: what expires soon or waits too long, keys that expire, missing
-webhooks, batches that have ended. A job of the sweeper.
+webhooks, batches that have ended, and who can decide only now. A job of the sweeper.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -18,6 +18,7 @@ from backoffice.core.leases import acquire_lease
 from backoffice.notifications.events import Audience, Group, Notice
 from backoffice.notifications.models import Occurrence
 from backoffice.notifications.recording.audiences import Concerned, People
+from backoffice.notifications.recording.later_deciders import notify_later_deciders
 from backoffice.notifications.recording.outbox import Happening, Outbox
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow
@@ -42,7 +43,8 @@ def find_occurrences_due() -> int:
         return 0
     now = clock.now()
     found = list(chain.from_iterable(find(now) for find in _FINDERS))
-    return sum(_store(found[start : start + _AT_ONCE]) for start in range(0, len(found), _AT_ONCE))
+    stored = sum(_store(found[start : start + _AT_ONCE]) for start in range(0, len(found), _AT_ONCE))
+    return stored + notify_later_deciders(now)
 
 
 @transaction.atomic

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from uuid import UUID
 
@@ -27,6 +27,8 @@ class Happening:
     path: str
     people: Collection[int]
     operation: UUID | None = None
+    is_personal: bool = False  # not for shared channels
+    at_full_minute: bool = False  # what is not in a digest is due at the next full minute, not at once
 
 
 def audit_event(position: int, notice: Notice) -> str:
@@ -81,11 +83,17 @@ class Outbox:
         """Make the messages of one happening. None without PUBLIC_URL, since their links would lead nowhere."""
         if not settings.PUBLIC_URL:
             return
-        shared = [] if happening.notice == Notice.TEST else shared_channels(happening.group)
+        shared = (
+            []
+            if happening.is_personal or happening.notice == Notice.TEST
+            else shared_channels(happening.group)
+        )
+        now = self._next_minute if happening.at_full_minute else self._now
         for channel, name in shared:
-            self._messages.append(self._message(happening, channel, self._now, shared=name))
+            self._messages.append(self._message(happening, channel, now, shared=name))
         for pk in sorted(happening.people):
-            for channel, due_at in self._chosen(pk, happening.group):
+            for channel, chosen_at in self._chosen(pk, happening.group):
+                due_at = max(now, chosen_at)
                 self._messages.append(self._message(happening, channel, due_at, person_id=pk))
 
     def store(self) -> int:
@@ -119,6 +127,10 @@ class Outbox:
             yield Channel.EMAIL, due_at
         if person in self._with_chat and (is_security or chosen.by_chat):
             yield Channel.CHAT, due_at
+
+    @property
+    def _next_minute(self) -> datetime:
+        return self._now.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
     @cached_property
     def _preferences(self) -> dict[tuple[int, str], Preference]:

@@ -3,13 +3,13 @@
 A job of the sweeper. The audit entry says to whom; the notifications of these people are made from it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import translation
 
 from backoffice.accounts.roles import users_with_permission
@@ -20,9 +20,11 @@ from backoffice.core import clock
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.approval.approvers import Approvers, answer
 from backoffice.operations.approval.requirements import levels_of_many
+from backoffice.operations.approval.waiting import approved_that_may_lack_approvals
 from backoffice.operations.kinds.registry import approval_permission_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PROPOSE
+from backoffice.operations.selectors import IS_OPEN
 from backoffice.operations.states import Status
 from backoffice.policies.evaluator import is_among
 from backoffice.policies.people import Staff, read_staff
@@ -94,13 +96,15 @@ def outdated(positions: Collection[int]) -> set[int]:
     recorded = list(entries.values_list("position", "target_id", "action", "detail__place"))
     in_time = _waiting().filter(expires_at__gt=clock.now())
     operations = list(in_time.filter(pk__in={target for _, target, _, _ in recorded}))
-    answers = {str(operation.pk): found for operation, _, found in _answers(operations)} if operations else {}
+    evaluated = (
+        {str(operation.pk): found for operation, _, found in answers(operations)} if operations else {}
+    )
     # One that cannot be evaluated still waits.
-    waiting = {str(operation.pk) for operation in operations} - answers.keys()
+    waiting = {str(operation.pk) for operation in operations} - evaluated.keys()
     return {
         position
         for position, target, action, place in recorded
-        if target not in waiting and not _applies(answers.get(target), Action(action), place)
+        if target not in waiting and not _applies(evaluated.get(target), Action(action), place)
     }
 
 
@@ -111,14 +115,27 @@ def _applies(found: Approvers | None, action: Action, place: object) -> bool:
 
 
 def _waiting() -> QuerySet[Operation]:
-    waiting = Operation.objects.filter(status=Status.PENDING).select_related("preparer")
-    return waiting.prefetch_related("approvals__delegation", "approvals__approver", "approvals__on_behalf_of")
+    """What waits for an approval; of what is approved, all that may lack one since a rule or a right changed."""
+    waits = Q(status=Status.PENDING) | approved_that_may_lack_approvals()
+    return with_approvals(Operation.objects.filter(IS_OPEN, waits))
 
 
-def _answers(operations: Sequence[Operation]) -> Iterator[tuple[Operation, Staff, Approvers]]:
-    """Of each operation that can be approved: the people of its kind, and how far it is."""
+def with_approvals(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+    """With what `answers` needs of each."""
+    found = operations.select_related("preparer")
+    return found.prefetch_related("approvals__delegation", "approvals__approver", "approvals__on_behalf_of")
+
+
+def answers(
+    operations: Sequence[Operation], staff: Mapping[str, Staff] | None = None
+) -> Iterator[tuple[Operation, Staff, Approvers]]:
+    """Of each operation that can be approved: the people of its kind, and how far it is. In few queries.
+
+    Needs preparers and approvals with their people. `staff` are the people by permission, if they were read before.
+    """
     levels = levels_of_many(operations)
-    staff = {name: read_staff(name) for name in {approval_permission_for(one.kind) for one in operations}}
+    if staff is None:
+        staff = {name: read_staff(name) for name in {approval_permission_for(one.kind) for one in operations}}
     for operation in operations:
         if operation.pk in levels:
             people = staff[approval_permission_for(operation.kind)]
@@ -133,7 +150,7 @@ def _place(found: Approvers) -> int:
 
 def _found(operations: Sequence[Operation], now: datetime) -> Iterator[Escalation]:
     administrators = sorted(users_with_permission(PROPOSE).order_by().values_list("pk", flat=True))
-    for operation, people, found in _answers(operations):
+    for operation, people, found in answers(operations):
         if found.progress.open is None:
             continue
         place = _place(found)

@@ -132,8 +132,7 @@ def _waiting(user: User, evaluated: Evaluated) -> WaitingFor:
     can &= is_present & Q(~Exists(given))
     if _may_now(user, RELEASE):
         is_not_released = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
-        sent = ~Q(kind__in=_local_kinds())  # the others are applied without being released
-        releases = Q(is_not_released, sent, ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
+        releases = Q(is_not_released, is_sent(), ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
     # The last condition for all of them, so that the index of open operations serves it.
     return WaitingFor(can, releases, ~Q(preparer=user) & IS_OPEN)
 
@@ -163,16 +162,8 @@ def _asking(user: User) -> QuerySet[Operation]:
     """The open operations about which the evaluator is asked, once for each approval, with what it has to know of the
     approval and of the user.
     """
-    may_approve = users_with_permission(APPROVE).order_by().values("pk")
-    doubtful = Approval.objects.filter(operation=OuterRef("pk")).exclude(
-        approver__in=may_approve, on_behalf_of__isnull=True
-    )
     waits = Q(status=Status.PENDING) & ~Q(_IS_OF_EVERYONE, _is_of_version_in_effect())
-    lacks = Q(
-        ~Q(_is_of_version_in_effect()) | Q(Exists(doubtful)) | allow_list.may_need_one_more(),
-        ~Q(kind__in=_local_kinds()),
-        status=Status.APPROVED,
-    )
+    lacks = is_sent() & Q(_is_doubtful() | allow_list.may_need_one_more(), status=Status.APPROVED)
     counted = Coalesce("approvals__on_behalf_of", "approvals__approver")
     acting = in_effect().filter(stand_in=user).order_by().values("stand_in")
     ids = acting.annotate(ids=StringAggregate(Cast("pk", CharField())))
@@ -201,8 +192,26 @@ def _asking(user: User) -> QuerySet[Operation]:
     )
 
 
-def _local_kinds() -> list[str]:
-    return [kind.name for kind in KINDS.values() if isinstance(kind, LocalKind)]
+def _is_doubtful() -> Q:
+    """Whether it was prepared under another version, or has an approval that may not count any more."""
+    may_approve = users_with_permission(APPROVE).order_by().values("pk")
+    doubtful = Approval.objects.filter(operation=OuterRef("pk")).exclude(
+        approver__in=may_approve, on_behalf_of__isnull=True
+    )
+    return ~Q(_is_of_version_in_effect()) | Q(Exists(doubtful))
+
+
+def approved_that_may_lack_approvals() -> Q:
+    """Approved operations whose levels have to be evaluated; the rest lacks none. Without the rows of batches, which
+    are many and decided with their batch.
+    """
+    may_lack = _is_doubtful() | ~Q(_IS_OF_EVERYONE)
+    return is_sent() & Q(may_lack, status=Status.APPROVED, batch_row__isnull=True)
+
+
+def is_sent() -> Q:
+    """Whether it is released and sent; the others are applied by their last approval."""
+    return ~Q(kind__in=[kind.name for kind in KINDS.values() if isinstance(kind, LocalKind)])
 
 
 def _is_entitled(person: str) -> Case:

@@ -128,7 +128,8 @@ def withdraw_release(release: Release, reason: OperationError) -> bool:
         if isinstance(reason, AlteredRecordError):
             incidents.raise_altered(operation, reason)
         return False
-    record_refusal(operation.pk, OperationAction.SEND, None, _alteration(operation, stored) or reason)
+    found = _alteration(operation, stored) or reason
+    record_refusal(operation.pk, OperationAction.SEND, None, found, notified=[stored.released_by_id])
     stored.delete()
     enqueue_next(release.balance)
     return True
@@ -372,7 +373,10 @@ def _confirm_holder(
 
 
 def _expire_if_late(operation: Operation) -> bool:
-    expired, _ = Release.objects.filter(operation=operation, expires_at__lte=clock.now()).delete()
-    if expired:
-        audit.record(Action.OPERATION_RELEASE_EXPIRED, actor=None, target=operation)
-    return bool(expired)
+    expired = Release.objects.filter(operation=operation, expires_at__lte=clock.now()).first()
+    if expired is None:
+        return False
+    expired.delete()
+    notified = [expired.released_by_id]
+    audit.record(Action.OPERATION_RELEASE_EXPIRED, actor=None, target=operation, notified=notified)
+    return True

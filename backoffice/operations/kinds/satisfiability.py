@@ -52,7 +52,27 @@ def check_governance_stays_satisfiable(before: Staffing, after: Staffing) -> Non
 def _check_causes_nothing(
     document: PolicyDocument, before: Staffing, after: Staffing, approval_permission: str = ""
 ) -> None:
-    """Raises the first PolicyUnsatisfiableError that there is after the change and was not before.
+    """Raises the first PolicyUnsatisfiableError that there is after the change and was not before."""
+    for unsatisfied in _caused(document, before, after, approval_permission):
+        raise unsatisfied
+
+
+def newly_unsatisfied(before: Staffing, after: Staffing) -> list[PolicyUnsatisfiableError]:
+    """What the policy in effect lacks after a change of people and not before it, whatever is prepared.
+
+    Counts only people with an authenticator; nothing under an altered policy.
+    """
+    try:
+        document = policy_in_effect().document
+    except AlteredPolicyError:
+        return []
+    return list(_caused(document, before.enrolled_only(), after.enrolled_only()))
+
+
+def _caused(
+    document: PolicyDocument, before: Staffing, after: Staffing, approval_permission: str = ""
+) -> Iterator[PolicyUnsatisfiableError]:
+    """What is lacking after the change and was not before.
 
     A level for which there were too few people whoever prepares is no worse for another preparer.
     """
@@ -60,7 +80,7 @@ def _check_causes_nothing(
     for unsatisfied in _unsatisfied(document, after, approval_permission):
         whoever_prepares = {**unsatisfied.refusal, "preparer": PolicyUnsatisfiableError.ANYBODY}
         if unsatisfied.refusal not in known and whoever_prepares not in known:
-            raise unsatisfied
+            yield unsatisfied
 
 
 def _unsatisfied(

@@ -106,10 +106,13 @@ def _expire_old_releases(now: datetime) -> None:
     """
     until = now - timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
     old = Release.objects.select_for_update(skip_locked=True, of=("self",)).filter(released_at__lte=until)
-    operations = [release.operation for release in old.select_related("operation")]
-    Release.objects.filter(operation__in=operations).delete()
+    released_by = {release.operation: release.released_by_id for release in old.select_related("operation")}
+    Release.objects.filter(operation__in=released_by).delete()
     audit.record_all(
-        [audit.NewEntry(Action.OPERATION_RELEASE_EXPIRED, None, operation, {}) for operation in operations]
+        [
+            audit.NewEntry(Action.OPERATION_RELEASE_EXPIRED, None, operation, {"notified": [person]})
+            for operation, person in released_by.items()
+        ]
     )
 
 

@@ -105,8 +105,10 @@ def _rename_group(operation: Operation, payload: StaffChangePayload, actor: User
 
 
 def _retire_group(operation: Operation, payload: StaffChangePayload, actor: User) -> None:
-    group = groups.retire_group(payload.group)
-    audit.record(Action.GROUP_RETIRED, actor=actor, target=group, operation=operation.reference)
+    group, members = groups.retire_group(payload.group)
+    audit.record(
+        Action.GROUP_RETIRED, actor=actor, target=group, operation=operation.reference, notified=members
+    )
 
 
 _EFFECTS: dict[StaffChange, Callable[[Operation, StaffChangePayload, User], None]] = {

@@ -91,9 +91,16 @@ def audit_refusals(
 
 @transaction.atomic
 def record_refusal(
-    operation_id: UUID, attempted: OperationAction, actor: object, reason: OperationError
+    operation_id: UUID,
+    attempted: OperationAction,
+    actor: object,
+    reason: OperationError,
+    notified: Sequence[int] = (),
 ) -> None:
-    """Write to the audit log which action was refused, to whom, and why. Altered rows raise an incident."""
+    """Write to the audit log which action was refused, to whom, and why, and whom to notify besides those concerned.
+
+    Altered rows raise an incident.
+    """
     operation = Operation.objects.filter(pk=operation_id).first()
     if operation and isinstance(reason, AlteredRecordError):
         incidents.raise_altered(operation, reason)
@@ -104,4 +111,5 @@ def record_refusal(
         attempted=attempted,
         refusal=reason.refusal,
         status=operation.status if operation else "",
+        **({"notified": list(notified)} if notified else {}),
     )

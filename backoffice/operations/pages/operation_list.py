@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib.auth.decorators import permission_required
 from django.db import connection
-from django.db.models import Count, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
@@ -30,7 +30,7 @@ from backoffice.operations.approval.waiting import batches_of, is_waiting_for, w
 from backoffice.operations.batches.summary import SHOWN_LABELS, shown_status
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.models.saved_items import FilteredList
 from backoffice.operations.policy import may_decide_any
 from backoffice.operations.selectors import (
@@ -62,6 +62,7 @@ class OperationFilter:
     status: str = ""
     currency: str = ""
     preparer: User | None = None
+    approved_by: User | None = None  # in the own right, or as a stand-in
     since: datetime | None = None
     until: datetime | None = None
     text: str = ""
@@ -90,6 +91,9 @@ class OperationFilter:
         )
         if self.same_recipient_as:
             operations = operations.filter(recipient_key=_recipient_of(self.same_recipient_as))
+        if self.approved_by:
+            given = Approval.objects.filter(operation=OuterRef("pk"), approver=self.approved_by)
+            operations = operations.filter(Exists(given))
         if self.batch:
             operations = operations.filter(batch_row__batch__reference=self.batch)
         return operations.filter(matches_text(self.text)) if self.text else operations
@@ -150,6 +154,9 @@ class OperationFilterForm(ListFilterForm):
     same_recipient_as = forms.CharField(
         required=False, label=_("Same recipient as"), max_length=12, widget=forms.HiddenInput
     )
+    approved_by = forms.ModelChoiceField(
+        label=_("Approved by"), required=False, queryset=User.objects.all(), widget=forms.HiddenInput
+    )
     batch = forms.CharField(required=False, label=_("Rows of batch"), max_length=12, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -174,6 +181,7 @@ class OperationFilterForm(ListFilterForm):
             until=end_of_day(values["until"]) if values["until"] else None,
             text=values["text"],
             same_recipient_as=values["same_recipient_as"],
+            approved_by=values["approved_by"],
             batch=values["batch"],
         )
 
