@@ -182,6 +182,7 @@ def check_database(*, must_write: bool = False) -> Line:
     is_missing = not problem and not any(one.is_ours and one.stamp.size for one in positions)
     if is_missing and acceptance.is_journal_missing():
         _report_missing_journal()
+        return check_database(must_write=must_write)
     if before:
         lines.append(before.line)
     is_known = not (_lost(lines) or _missing_entry(lines) or _other_identity(lines, now.line["identity"]))
@@ -201,13 +202,14 @@ def check_database(*, must_write: bool = False) -> Line:
 
 
 def _report_missing_journal() -> None:
-    """Pause payments, delete every release, and raise JournalLostError."""
+    """Pause payments, delete every release, and raise JournalLostError, unless another process has just begun it."""
     _memory.is_journal_in_use = False
     with transaction.atomic():
         _lock_released()
         if acceptance.report_missing_journal():
             _withdraw_releases()
-    raise JournalLostError
+    if not journal.is_begun():
+        raise JournalLostError
 
 
 def _contradicting_destinations() -> dict[str, int]:
@@ -215,8 +217,8 @@ def _contradicting_destinations() -> dict[str, int]:
     found = checkpoints.contradicting_destinations()
     if found.keys() <= _memory.destinations:
         return {}
-    accepted = acceptance.accepted_reports().destinations
-    if not is_paused():
+    paused, accepted = is_paused(), acceptance.accepted_reports().destinations
+    if not paused:  # else what is accepted as long as the pause lasts is among them
         _memory.destinations |= accepted
     return {address: position for address, position in found.items() if address not in accepted}
 

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -14,11 +14,13 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations.delivery import acceptance, journal, restore_check, send
 from backoffice.operations.delivery.record import record_timeout
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.monitoring import Incident, Pause, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
 from backoffice.operations.states import Status
+from backoffice.operations.workflow.prepare import prepare_operation
 from tests import factories
 from tests.backups import backup
 from tests.operations.delivery.test_late_senders import claimed
@@ -83,6 +85,13 @@ def test_a_lost_journal_pauses_payments(provider: StubProvider, next_one: Operat
     assert not journal.own_path().exists()
 
 
+def test_a_lost_journal_deletes_every_release(next_one: Operation, preparer: User, approver: User) -> None:
+    factories.release(factories.approved(preparer, approver, amount=factories.Decimal(80)), approver)
+    lose_journal()
+    send.send_operation(next_one.pk)
+    assert not Release.objects.exists()
+
+
 def test_a_promoted_database_without_its_journal_sends_nothing_again(
     provider: StubProvider, preparer: User, approver: User
 ) -> None:
@@ -143,17 +152,13 @@ def test_a_journal_that_was_brought_back_uses_up_the_report(
     find_loss()
 
 
-def test_a_forged_resumption_lets_no_journal_begin(
-    provider: StubProvider, next_one: Operation, approver: User
-) -> None:
+def test_a_forged_resumption_lets_no_journal_begin(sent: Operation, preparer: User) -> None:
     find_loss()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE operations_pause SET ended_at = paused_at, ended_by_id = %s",
-            [next_one.pk.hex if connection.vendor == "sqlite" else next_one.pk],
-        )
+    form = KINDS["resume"].form_type({"reason": "Nobody approves it"})
+    assert form.is_valid(), form.errors
+    proposal = prepare_operation(uuid4(), actor=preparer, kind="resume", payload=form.payload())
+    Pause.objects.update(ended_at=timezone.now(), ended_by=proposal)
     pause.clear_pause_cache()
-    assert acceptance.is_journal_missing()
     restore_check.compare_with_journals()
     assert (is_paused(), journal.own_path().exists()) == (True, False)
 
@@ -190,9 +195,18 @@ def test_an_empty_file_is_no_journal(sent: Operation) -> None:
     assert is_paused()
 
 
-def test_a_journal_that_another_process_began_meanwhile_is_not_missing(sent: Operation) -> None:
-    assert not acceptance.report_missing_journal()
-    assert not is_paused()
+def test_a_journal_that_another_process_began_meanwhile_is_not_missing(
+    provider: StubProvider, next_one: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, is_missing = lose_journal(), acceptance.is_journal_missing
+
+    def is_missing_and_begun() -> bool:
+        journal.own_path().write_bytes(content)
+        return is_missing()
+
+    monkeypatch.setattr(acceptance, "is_journal_missing", is_missing_and_begun)
+    send.send_operation(next_one.pk)
+    assert (len(provider.posts), is_paused()) == (2, False)
 
 
 def test_not_begun_is_no_proof_without_a_journal(provider: StubProvider, released: Operation) -> None:
