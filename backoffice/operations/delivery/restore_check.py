@@ -560,8 +560,8 @@ def _evidence(found: Findings) -> dict[str, object]:
         evidence["destinations"] = sorted(found.destinations)
     if named:
         evidence |= {"lost": named, "lost_count": len(lost)}
-    entries = [entry for one in [*found.journals, found] if (entry := one.missing_entry)]
-    if entries:
+    missing = [found.missing_entry, *(one.missing_entry for one in found.journals)]
+    if entries := [entry for entry in missing if entry]:
         evidence["log_position"] = min(entries)
     if other := next((one.identity for one in found.journals if one.identity), None):
         evidence["database"] = f"{other} → {journal.identity()}"

@@ -1,5 +1,7 @@
 """What two people accepted is taken from the journal; checkpoints that contradict the log; orders that are dropped."""
 
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,7 +18,7 @@ from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Incident, Pause, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind, PauseCause
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow.bulk_release import start_bulk_release
 from tests import factories
@@ -108,7 +110,7 @@ def test_a_report_that_was_not_written_is_made_again_after_the_pause(
     with monkeypatch.context() as patched:
 
         def refuse(*_: object) -> None:
-            raise journal.JournalError(journal.Blocker.JOURNAL_UNWRITABLE, error="No space left on device")
+            raise journal.JournalError(Blocker.JOURNAL_UNWRITABLE, error="No space left on device")
 
         patched.setattr(journal, "write_reported", refuse)
         for _ in range(2):
@@ -128,7 +130,7 @@ def test_a_report_is_not_accepted_by_a_resumption_that_was_proposed_before(
     path = journal.own_path()
     line = lines("reported")[0]
     resume(preparer, approver)
-    later = (clock.now() + restore_check.timedelta(hours=1)).isoformat()
+    later = (clock.now() + timedelta(hours=1)).isoformat()
     path.write_text(path.read_text().replace(f'"at":"{line["at"]}"', f'"at":"{later}"'))
     restore_check.forget_positions()
     restore_check.compare_with_journals()
@@ -138,7 +140,7 @@ def test_a_report_is_not_accepted_by_a_resumption_that_was_proposed_before(
 def test_pending_orders_are_dropped_with_the_releases(
     lost: Operation, preparer: User, approver: User
 ) -> None:
-    others = [factories.approved(preparer, approver, amount=factories.Decimal(n)) for n in (70, 80)]
+    others = [factories.approved(preparer, approver, amount=Decimal(n)) for n in (70, 80)]
     start_bulk_release(uuid4(), others, actor=approver, second_factor_at=timezone.now())
     assert BulkRelease.objects.filter(is_pending=True).exists()
     restore_check.compare_with_journals()
@@ -176,7 +178,7 @@ def checkpoint_file(tmp_path: Path, settings: Settings) -> Path:
 
 
 def after(minutes: float) -> int:
-    with clock.use_clock(lambda: timezone.now() + restore_check.timedelta(minutes=minutes)):
+    with clock.use_clock(lambda: timezone.now() + timedelta(minutes=minutes)):
         return deliver_checkpoints_due()
 
 

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
 
@@ -46,7 +48,7 @@ def sent(provider: StubProvider, released: Operation) -> Operation:
 @pytest.fixture
 def next_one(sent: Operation, preparer: User, approver: User) -> Operation:
     """Another withdrawal, which is released."""
-    return factories.release(factories.approved(preparer, approver, amount=factories.Decimal(70)), approver)
+    return factories.release(factories.approved(preparer, approver, amount=Decimal(70)), approver)
 
 
 def lose_journal() -> bytes:
@@ -86,7 +88,7 @@ def test_a_lost_journal_pauses_payments(provider: StubProvider, next_one: Operat
 
 
 def test_a_lost_journal_deletes_every_release(next_one: Operation, preparer: User, approver: User) -> None:
-    factories.release(factories.approved(preparer, approver, amount=factories.Decimal(80)), approver)
+    factories.release(factories.approved(preparer, approver, amount=Decimal(80)), approver)
     lose_journal()
     send.send_operation(next_one.pk)
     assert not Release.objects.exists()
@@ -100,7 +102,7 @@ def test_a_promoted_database_without_its_journal_sends_nothing_again(
     factories.release(first := factories.approved(preparer, approver), approver)
     send.send_operation(first.pk)
     Attempt.objects.update(provider_transaction_id="T-1")
-    second = factories.release(factories.approved(preparer, approver, amount=factories.Decimal(70)), approver)
+    second = factories.release(factories.approved(preparer, approver, amount=Decimal(70)), approver)
     before = backup()
     send.send_operation(second.pk)
     before.restore()
@@ -114,9 +116,7 @@ def test_two_people_let_it_begin_a_new_one(
 ) -> None:
     find_loss()
     resume(preparer, approver)
-    factories.release(
-        further := factories.approved(preparer, approver, amount=factories.Decimal(70)), approver
-    )
+    factories.release(further := factories.approved(preparer, approver, amount=Decimal(70)), approver)
     send.send_operation(further.pk)
     assert (len(provider.posts), is_paused(), used()) == (2, False, 1)
     assert journal.first_line(journal.own_path())["line"] == "database"
@@ -212,7 +212,7 @@ def test_a_journal_that_another_process_began_meanwhile_is_not_missing(
 def test_not_begun_is_no_proof_without_a_journal(provider: StubProvider, released: Operation) -> None:
     attempt = claimed(released).attempt
     find_loss()
-    record_timeout(attempt.pk, now=timezone.now() + restore_check.timedelta(seconds=30))
+    record_timeout(attempt.pk, now=timezone.now() + timedelta(seconds=30))
     assert status_of(released) == Status.SENDING
 
 
