@@ -188,6 +188,10 @@ class Action(models.TextChoices):
     POLICY_IN_EFFECT = "policy.put_into_effect", pgettext_lazy("audit action", "put into effect")
     PAYMENTS_PAUSED = "payments.paused", pgettext_lazy("audit action", "paused")
     PAYMENTS_RESUMED = "payments.resumed", pgettext_lazy("audit action", "resumed")
+    JOURNAL_IN_USE = (
+        "payments.journal_in_use",
+        pgettext_lazy("audit action", "began or found again the journal of"),
+    )
 
     RECIPIENT_ADDED = "recipient.added", pgettext_lazy("audit action", "added the recipient")
     RECIPIENT_CHANGED = "recipient.changed", pgettext_lazy("audit action", "changed the recipient")

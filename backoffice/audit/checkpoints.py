@@ -409,6 +409,17 @@ def contradictions() -> list[str]:
     return [fault_sentence(row.fault) for row in rows if row.fault]
 
 
+def contradicting_destinations() -> dict[str, int]:
+    """The destinations with a checkpoint of an entry that the log does not have, and the position of that entry.
+
+    The log was cut off or rewritten, or the database was restored to an earlier moment.
+    """
+    addresses = settings.AUDIT_CHECKPOINT_DESTINATIONS
+    rows = CheckpointDestination.objects.filter(address__in=addresses) if addresses else ()
+    codes = {FaultCode.BEFORE_CHECKPOINT, FaultCode.OTHER_AT_CHECKPOINT}
+    return {row.address: row.fault["position"] for row in rows if row.fault and row.fault["code"] in codes}
+
+
 def overdue_destinations(now: datetime) -> list[str]:
     """The configured destinations that lack an entry which is older than an hour."""
     rows = _rows_of(*settings.AUDIT_CHECKPOINT_DESTINATIONS)

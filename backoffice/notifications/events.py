@@ -258,6 +258,7 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
 SILENT = frozenset(
     {
         Action.LOG_VERIFIED,
+        Action.JOURNAL_IN_USE,
         Action.EVIDENCE_ARCHIVED,
         Action.DATA_PRUNED,
         Action.REPORT_REQUESTED,

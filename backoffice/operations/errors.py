@@ -251,6 +251,10 @@ class DatabaseRestoredError(OperationError):
     code = Refusal.DATABASE_RESTORED
 
 
+class JournalLostError(DatabaseRestoredError):
+    """This machine has no journal, so what the database lacks cannot be known."""
+
+
 class MaybeExecutedError(OperationError):
     """It must not end as unsent, since a journal shows an attempt that the database does not have."""
 

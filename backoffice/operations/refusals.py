@@ -351,8 +351,8 @@ class Refusal(TextChoices):
     DATABASE_RESTORED = (
         "database_restored",
         _(
-            "The database was restored to an earlier point in time, or a standby server took over. Nothing was "
-            "sent, and payments are paused."
+            "The database was restored to an earlier point in time, a standby server took over, or a journal of "
+            "sent requests is missing. Nothing was sent, and payments are paused."
         ),
     )
     SENT_BEFORE_RESTORE = (

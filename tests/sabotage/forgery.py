@@ -231,20 +231,20 @@ FORGERY = (
     ),
     Safeguard(
         "a pause ends by a resumption of its own",
-        "backoffice.operations.lifecycle.pause:_was_resumed",
+        "backoffice.operations.lifecycle.pause:was_resumed",
         {"        and payload.pause == pause.pk\n": ""},
         f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
         "[send-ended_by_the_resumption_of_another_pause]",
     ),
     Safeguard(
         "a pause ends by a sealed resumption",
-        "backoffice.operations.lifecycle.pause:_was_resumed",
+        "backoffice.operations.lifecycle.pause:was_resumed",
         {"        seals.check_record(resumption, approvals, None)\n": ""},
         f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again[send-ended_by_a_forged_approval]",
     ),
     Safeguard(
         "a pause ends by a resumption that enough people approved",
-        "backoffice.operations.lifecycle.pause:_was_resumed",
+        "backoffice.operations.lifecycle.pause:was_resumed",
         {"        and len(people) >= resumption.approvals_needed\n": ""},
         f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
         "[send-ended_by_a_resumption_without_approval]",

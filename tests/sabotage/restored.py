@@ -5,6 +5,9 @@ from tests.sabotage.workshop import Safeguard
 _TESTS = "tests/operations/delivery/test_restored_database.py::"
 _FAULTS = "tests/faults/test_restored_databases.py::"
 _JOURNALS = "tests/operations/delivery/test_journals.py::"
+_LOST = "tests/operations/delivery/test_lost_journals.py::"
+_ACCEPTED = "tests/operations/delivery/test_accepted_findings.py::"
+_ACCEPTANCE = "backoffice.operations.delivery.acceptance"
 _CHECK = "backoffice.operations.delivery.restore_check"
 
 _COMPARED_BEFORE_SENDING = {"        restore_check.check_before_send(operation_id)\n": ""}
@@ -51,8 +54,8 @@ RESTORED = (
     ),
     Safeguard(
         "the incident of another pause does not hide what a process saw",
-        f"{_CHECK}:_look",
-        {"Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED)": "Incident.objects.all()"},
+        f"{_CHECK}:_was_reported_since",
+        {"kind=IncidentKind.DATABASE_RESTORED, ": ""},
         f"{_TESTS}test_the_incident_of_another_pause_does_not_hide_what_a_process_saw",
     ),
     Safeguard(
@@ -71,8 +74,8 @@ RESTORED = (
         "a finding lists everything that was lost",
         f"{_CHECK}:_find",
         {
-            "start = reported.get(position.key, 0)": (
-                "start = max(reported.get(position.key, 0), journal.newest_start(position.path))"
+            "start = reported.ends.get(position.key, 0)": (
+                "start = max(reported.ends.get(position.key, 0), journal.newest_start(position.path))"
             )
         },
         f"{_TESTS}test_a_finding_lists_what_was_lost_before_the_newest_lines",
@@ -179,12 +182,16 @@ RESTORED = (
     Safeguard(
         "only what two people accepted is left out of the comparison",
         f"{_CHECK}:_advanced",
-        {"(reported or _reported_ends()).get(key, 0)": "max(_reported_ends().values(), default=0)"},
+        {
+            "(acceptance.accepted_reports().ends if reported is None else reported).get(key, 0)": (
+                "max(acceptance.accepted_reports().ends.values(), default=0)"
+            )
+        },
         f"{_TESTS}test_a_finding_of_another_journal_accepts_nothing",
     ),
     Safeguard(
         "a lost attempt waits while another of its balance has no transaction",
-        f"{_CHECK}:_can_be_recreated",
+        "backoffice.operations.delivery.lost_attempts:_can_be_recreated",
         {
             "\n        and (balance is None or not Attempt.objects.holding(balance, operation.amount).exists())": "",
         },
@@ -208,7 +215,7 @@ RESTORED = (
     ),
     Safeguard(
         "a process compares the newest entry that it saw itself",
-        f"{_CHECK}:_compare",
+        f"{_CHECK}:check_database",
         {
             "        lines.append(before.line)\n": "        pass\n",
         },
@@ -282,7 +289,7 @@ RESTORED = (
     ),
     Safeguard(
         "nothing is sent while a journal cannot be read",
-        f"{_CHECK}:_compare",
+        f"{_CHECK}:check_database",
         {
             "        raise problem\n": "        pass\n",
         },
@@ -290,7 +297,7 @@ RESTORED = (
     ),
     Safeguard(
         "the other journals are compared while one cannot be read",
-        f"{_CHECK}:_compare",
+        f"{_CHECK}:check_database",
         {
             "    is_known = not (": "    is_known = bool(problem) or not (",
         },
@@ -311,5 +318,82 @@ RESTORED = (
             "        _withdraw_releases()  #": "        pass  #",
         },
         f"{_JOURNALS}test_a_release_that_was_committed_with_the_finding_is_withdrawn",
+    ),
+    Safeguard(
+        "a machine without a journal pauses payments",
+        f"{_CHECK}:check_database",
+        {"    if is_missing and acceptance.is_journal_missing():\n": "    if False:\n"},
+        f"{_LOST}test_a_lost_journal_pauses_payments[send]",
+    ),
+    Safeguard(
+        "a machine without a journal deletes every release",
+        f"{_CHECK}:_report_missing_journal",
+        {"            _withdraw_releases()\n": "            pass\n"},
+        f"{_LOST}test_a_lost_journal_deletes_every_release",
+    ),
+    Safeguard(
+        "two people let one new journal begin, not every later one",
+        f"{_ACCEPTANCE}:_open_report",
+        {"None if reported and used and used.position > reported.position else reported": "reported"},
+        f"{_LOST}test_a_second_loss_pauses_again",
+    ),
+    Safeguard(
+        "a new journal begins by a sealed resumption",
+        f"{_ACCEPTANCE}:is_accepted_since",
+        {" and was_resumed(pause)": ""},
+        f"{_LOST}test_a_forged_resumption_lets_no_journal_begin",
+    ),
+    Safeguard(
+        "an empty file is no journal",
+        f"{_CHECK}:check_database",
+        {"one.is_ours and one.stamp.size for one": "one.is_ours for one"},
+        f"{_LOST}test_an_empty_file_is_no_journal",
+    ),
+    Safeguard(
+        "not begun is no proof without a journal",
+        "backoffice.operations.delivery.record:_lost_commits_since",
+        {"(IncidentKind.DATABASE_RESTORED, IncidentKind.JOURNAL_LOST)": "(IncidentKind.DATABASE_RESTORED,)"},
+        f"{_LOST}test_not_begun_is_no_proof_without_a_journal",
+    ),
+    Safeguard(
+        "an inserted incident hides no line of a journal",
+        f"{_CHECK}:_read_journals",
+        {
+            "acceptance.accepted_reports().ends": (
+                "max((acceptance.reported_during(one.pause).ends for one in Incident.objects.exclude(pause=None)), "
+                "default={}, key=len)"
+            )
+        },
+        f"{_ACCEPTED}test_a_forged_incident_hides_no_line",
+    ),
+    Safeguard(
+        "an inserted incident hides nothing that a process saw",
+        f"{_CHECK}:_was_reported_since",
+        {'pause.ended_at is None or acceptance.is_accepted_since(pause, seen.line["at"])': "True"},
+        f"{_ACCEPTED}test_a_forged_incident_hides_nothing_that_a_process_saw",
+    ),
+    Safeguard(
+        "a report is accepted by a resumption that was proposed after it",
+        f"{_ACCEPTANCE}:is_accepted_since",
+        {"resumption.prepared_at > datetime.fromisoformat(moment) and ": ""},
+        f"{_ACCEPTED}test_a_report_is_not_accepted_by_a_resumption_that_was_proposed_before",
+    ),
+    Safeguard(
+        "a checkpoint that contradicts the log pauses payments",
+        f"{_CHECK}:check_database",
+        {"bool(not is_known or _contradicting_destinations())": "(not is_known)"},
+        f"{_ACCEPTED}test_a_checkpoint_that_contradicts_the_log_pauses_payments",
+    ),
+    Safeguard(
+        "a finding drops the orders to send several operations",
+        f"{_CHECK}:_withdraw_releases",
+        {"    BulkRelease.objects.filter(is_pending=True).update(is_pending=False)\n": ""},
+        f"{_ACCEPTED}test_pending_orders_are_dropped_with_the_releases",
+    ),
+    Safeguard(
+        "what a journal shows as executed is not sent again",
+        f"{_CHECK}:_check_not_executed",
+        {"        raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)\n": "        pass\n"},
+        f"{_ACCEPTED}test_what_the_provider_executed_is_not_sent_again_whatever_the_database_says",
     ),
 )

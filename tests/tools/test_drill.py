@@ -50,13 +50,16 @@ def test_what_the_drill_accepts(difference: dict[str, object], passes: bool) -> 
     assert not drill.is_passed([])
 
 
-@pytest.mark.parametrize(("demand_all", "status"), [("", 0), ("1", 1)])
-def test_cells_that_this_machine_cannot_run_are_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], demand_all: str, status: int
+@pytest.mark.parametrize(
+    ("options", "status"), [([], 1), (["--allow-skipped"], 0), (["--backup", drill.COPY], 0)]
+)
+def test_it_fails_if_this_machine_cannot_run_a_way_unless_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str], status: int
 ) -> None:
     monkeypatch.setattr(drill, "server_programs", list)
     monkeypatch.setattr(drill, "_run_backup", lambda *_: [CELL])
-    monkeypatch.setenv("COUNTERSIGN_DEMAND_ALL", demand_all)
-    monkeypatch.setattr("sys.argv", ["drill"])
+    monkeypatch.setattr("sys.argv", ["drill", *options])
     assert drill.main() == status
-    assert json.loads(capsys.readouterr().out)["skipped"] == [drill.BASE_BACKUP, drill.STANDBY]
+    summary = json.loads(capsys.readouterr().out)
+    skipped = [] if "--backup" in options else [drill.BASE_BACKUP, drill.STANDBY]
+    assert (summary["skipped"], "problem" in summary) == (skipped, bool(skipped))

@@ -5,6 +5,11 @@ moment, or a standby that was promoted without the last commits, cannot hide wha
 (`delivery.restore_check` compares). Most lines also name the database, the newest entry of its audit log and the
 first one, by which the journals of this installation are known whatever they are called. A journal holds neither
 secrets nor recipients, nor a digest from which a recipient could be guessed.
+
+The journal is the only place outside the database that has the identity of a PostgreSQL database, and SQLite has
+none. A second place is not needed: without any journal payments pause (`delivery.acceptance`), and the identity only
+tells of a restore in which nothing is missing. If the journals went back together with the database, the checkpoints
+of the audit log outside the machine contradict it, which `delivery.restore_check` treats as a restore, too.
 """
 
 import errno
@@ -16,6 +21,7 @@ import secrets
 import socket
 import stat
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -36,7 +42,9 @@ from backoffice.audit.destinations import (
     stored_reason,
 )
 from backoffice.audit.models import ChainHead, Entry
+from backoffice.core import clock
 from backoffice.core.fields import normalized_text
+from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import Blocker
 from backoffice.operations.states import Outcome
@@ -48,12 +56,13 @@ NEWEST_BYTES = (
 )  # how much of a file's end a process reads when it starts: 20,000 attempts or more
 HEAD_BYTES = 64 * 1024  # of a file's beginning, which shows whose journal it is
 FREE_BYTES = 1024 * 1024  # what the volume must have left, so that a claim is not made in vain
-DATABASE, CLAIMED, ANSWERED = "database", "claimed", "answered"
+DATABASE, CLAIMED, ANSWERED, REPORTED = "database", "claimed", "answered", "reported"
 # What a line must have to be compared, and how it is checked: the folder may have other files with this name.
 _NEEDED = {
     DATABASE: {"position", "hash"},
     CLAIMED: {"operation", "begun_at", "started_at"},
-    ANSWERED: {"operation", "begun_at"},
+    ANSWERED: {"operation", "begun_at", "outcome"},
+    REPORTED: {"pause", "paused_at", "at", "until", "destinations"},
 }
 
 
@@ -67,12 +76,29 @@ def _check_text(value: Any) -> None:
         raise TypeError
 
 
+def _check_ends(value: Any) -> None:
+    for journal, end in dict(value).items():
+        _check_text(journal)
+        _check_position(end)
+
+
+def _check_texts(value: Any) -> None:
+    for text in list(value):
+        _check_text(text)
+
+
 _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "position": _check_position,
     "hash": _check_text,
     "operation": UUID,
     "begun_at": datetime.fromisoformat,
     "started_at": datetime.fromisoformat,
+    "at": datetime.fromisoformat,
+    "outcome": _check_text,
+    "pause": _check_position,
+    "paused_at": datetime.fromisoformat,
+    "until": _check_ends,
+    "destinations": _check_texts,
 }
 
 # The system identifier, the timeline and the database. A restored or promoted server begins a new timeline, and
@@ -160,6 +186,12 @@ def check_folder(**_of_django: Any) -> Iterable[CheckMessage]:
 def own_path() -> Path:
     """The journal of this machine for this database."""
     return settings.JOURNAL_DIR / f"{_plain(socket.gethostname())}--{_database_name()}.jsonl"
+
+
+def is_begun() -> bool:
+    """Whether this machine has a journal with at least one line."""
+    path = own_path()
+    return path.exists() and path.stat().st_size > 0
 
 
 def paths() -> list[Path]:
@@ -269,12 +301,50 @@ def write_answered(attempt: Attempt, outcome: Outcome, transaction_id: str | Non
     if attempt.begun_at is None:
         return  # the journal has no line of it
     try:
-        if not own_path().exists():
+        if not is_begun():
             raise JournalError(Blocker.JOURNAL_GONE, file=own_path().name)
         answer = {"outcome": str(outcome), "transaction": transaction_id}
         _append({"line": ANSWERED, "at": timezone.now().isoformat(), **_named(attempt), **answer})
     except JournalError as exc:
         logger.error("The response to attempt %s is missing from the journal: %s", attempt.pk, exc)  # noqa: TRY400
+
+
+def write_reported(
+    pause: Pause, ends: Mapping[str, int], destinations: Iterable[str], database: Line
+) -> None:
+    """Append what was reported with this pause: up to where in each journal, and the destinations whose checkpoints
+    contradict the log. Raises JournalError.
+
+    `database` begins the journal if there is none.
+    """
+    if not is_begun():
+        _append(database)
+    _append(
+        {
+            "line": REPORTED,
+            "at": clock.now().isoformat(),
+            "pause": pause.pk,
+            "paused_at": pause.paused_at.isoformat(),
+            "until": dict(ends),
+            "destinations": sorted(destinations),
+        }
+    )
+
+
+def reports() -> list[Line]:
+    """What every journal in the folder reported, however long ago. Raises JournalError.
+
+    A journal that cannot be read has reported nothing.
+    """
+    mark = f'"line":"{REPORTED}"'.encode()
+    found: list[Line] = []
+    for path in paths():
+        with suppress(OSError):
+            stamp_of(path)
+            with path.open("rb") as file:
+                lines = (_parsed(path, text) for text in file if mark in text)
+                found += [line for line in lines if line and line["line"] == REPORTED]
+    return found
 
 
 def _named(attempt: Attempt) -> Line:
@@ -318,7 +388,7 @@ def newest_start(path: Path) -> int:
 def _append(line: Line) -> None:
     path = own_path()
     if not path.exists():
-        logger.warning("The journal %s is new: what was sent before cannot be compared with it", path)
+        logger.warning("The journal %s is new", path)
     text = json.dumps(line, separators=(",", ":"), ensure_ascii=True)
     try:
         FileDestination(path).append(text.encode())

@@ -171,9 +171,9 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
 
 
 def _lost_commits_since(attempt: Attempt) -> bool:
-    """Whether the database was restored since: it may lack the commit that the request began."""
-    restored = Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED, at__gt=attempt.started_at)
-    return restored.exists()
+    """Whether the database may have been restored since: it may lack the commit that the request began."""
+    kinds = (IncidentKind.DATABASE_RESTORED, IncidentKind.JOURNAL_LOST)
+    return Incident.objects.filter(kind__in=kinds, at__gt=attempt.started_at).exists()
 
 
 def is_silent(now: datetime) -> Q:

@@ -1,19 +1,19 @@
 """Detect a database that was restored to an earlier moment, and close what was sent before by matching.
 
-The journals outside the database are compared with it when a process starts, every round of the sweeper and before
-each request, in two ways: the database must still have every attempt in them, and it must be the same database
-with the same audit log. Each process compares the newest audit entry that it saw itself, too. A finding pauses all
-payments, deletes every release and raises one incident, in one commit. Two people resume: only lines written since
-the incident are compared from then on. If the database is restored to before the incident, everything is found
-again.
+The journals outside the database are compared with it every round of the sweeper and before each request, in two
+ways: the database must still have every attempt in them, and it must be the same database with the same audit log.
+Each process compares the newest audit entry that it saw itself, too. A checkpoint outside the machine whose entry the
+log does not have is a finding like those of a journal.
+
+A finding pauses all payments, deletes every release and raises one incident, in one commit. Two people resume: only
+lines written since the incident are compared from then on (`delivery.acceptance`). If the database is restored to
+before the incident, everything is found again. Without any journal nothing can be compared, so payments pause, too.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 from uuid import UUID
@@ -22,20 +22,21 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from backoffice.accounts.models import User
+from backoffice.audit import checkpoints
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.isolation import ignore, run_each_isolated
-from backoffice.operations.delivery import journal
+from backoffice.operations.delivery import acceptance, journal
+from backoffice.operations.delivery.acceptance import Reported
 from backoffice.operations.delivery.journal import ANSWERED, CLAIMED, FileStamp, JournalError, Line
-from backoffice.operations.delivery.record import record_from_journal
+from backoffice.operations.delivery.lost_attempts import lost_attempt, recreate_attempt
 from backoffice.operations.delivery.release import withdraw_release
-from backoffice.operations.errors import DatabaseRestoredError
+from backoffice.operations.errors import DatabaseRestoredError, JournalLostError
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import pause_because_of
-from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.models.monitoring import Incident, LostAttempt, current_pause
+from backoffice.operations.models.bulk_releases import BulkRelease
+from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause, current_pause, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, PauseCause
 from backoffice.operations.refusals import Refusal
@@ -90,11 +91,32 @@ class RestoreFinding:
     position: JournalPosition | None = None  # null: this process saw it itself
 
 
+@dataclass(frozen=True)
+class Findings:
+    """Everything that one comparison found."""
+
+    journals: Sequence[RestoreFinding]
+    destinations: frozenset[str]  # whose checkpoints contradict the log
+    missing_entry: int | None = None  # the first of theirs
+
+    def __bool__(self) -> bool:
+        return bool(self.journals or self.destinations)
+
+    @property
+    def reported(self) -> Reported:
+        """As the journal keeps it."""
+        read = [one.position for one in self.journals if one.position]
+        return Reported({position.key: position.end for position in read}, self.destinations)
+
+
 @dataclass
 class ProcessMemory:
     """What this process has compared so far, and what it has logged."""
 
     positions: dict[Path, JournalPosition] = field(default_factory=dict)
+    executed: set[UUID] = field(default_factory=set)  # operations with a successful response in a journal
+    destinations: frozenset[str] = frozenset()  # whose checkpoints contradict the log, and people accepted it
+    is_journal_in_use: bool = False  # the audit log has it, if it was reported as missing before
     seen: SeenDatabase | None = None
     logged: set[str] = field(default_factory=set)
     last_waiting: int = 0  # the lost attempt up to which the last round tried to recreate them
@@ -111,6 +133,7 @@ def check_before_send(operation_id: UUID) -> None:
     journal.check_space()
     check_database(must_write=True)
     _check_not_lost(operation_id)
+    _check_not_executed(operation_id)
 
 
 def check_before_first_byte(operation_id: UUID) -> Line:
@@ -120,7 +143,16 @@ def check_before_first_byte(operation_id: UUID) -> Line:
     """
     compared = check_database()
     _check_not_lost(operation_id)
+    _check_not_executed(operation_id)
     return compared
+
+
+def _check_not_executed(operation_id: UUID) -> None:
+    """Raise DatabaseRestoredError if a journal has a successful response to this operation, whatever the database
+    says of it now.
+    """
+    if operation_id in _memory.executed:
+        raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)
 
 
 def _check_not_lost(operation_id: UUID) -> None:
@@ -138,15 +170,57 @@ def _check_not_lost(operation_id: UUID) -> None:
 
 
 def check_database(*, must_write: bool = False) -> Line:
-    """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment.
+    """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment, and
+    JournalLostError if this machine has no journal by which that would be known.
 
     Returns the database as it was compared. Raises JournalError if a journal cannot be read; with `must_write` also
     if none can be written.
     """
-    compared = _compare(must_write=must_write)
-    if compared is None:
+    # Read before the comparison: if the database is restored between the two, either this or the next one finds it.
+    now, before = _look(), _memory.seen
+    positions, lines, problem = _read_journals(now.line)
+    is_missing = not problem and not any(one.is_ours and one.stamp.size for one in positions)
+    if is_missing and acceptance.is_journal_missing():
+        _report_missing_journal()
+        return check_database(must_write=must_write)
+    if before:
+        lines.append(before.line)
+    is_known = not (_lost(lines) or _missing_entry(lines) or _other_identity(lines, now.line["identity"]))
+    ours = [position for position in positions if position.is_ours]
+    found = bool(not is_known or _contradicting_destinations()) and _report(ours, before, now.line)
+    kept = positions if is_known else [position for position in positions if not position.is_ours]
+    _memory.positions = (_memory.positions if is_known else {}) | {one.path: one for one in kept}
+    now = now if is_known else _look()
+    if before is None or not is_known or now.line["position"] >= before.line["position"]:
+        _memory.seen = now
+    if problem and not found:
+        raise problem
+    _write_database(now.line, is_needed=found or must_write, must_write=must_write, is_missing=is_missing)
+    if found:
         raise DatabaseRestoredError
-    return compared
+    return now.line
+
+
+def _report_missing_journal() -> None:
+    """Pause payments, delete every release, and raise JournalLostError, unless another process has just begun it."""
+    _memory.is_journal_in_use = False
+    with transaction.atomic():
+        _lock_released()
+        if acceptance.report_missing_journal():
+            _withdraw_releases()
+    if not journal.is_begun():
+        raise JournalLostError
+
+
+def _contradicting_destinations() -> dict[str, int]:
+    """The destinations whose checkpoints contradict the log and that nobody accepted, each with its missing entry."""
+    found = checkpoints.contradicting_destinations()
+    if found.keys() <= _memory.destinations:
+        return {}
+    paused, accepted = is_paused(), acceptance.accepted_reports().destinations
+    if not paused:  # else what is accepted as long as the pause lasts is among them
+        _memory.destinations |= accepted
+    return {address: position for address, position in found.items() if address not in accepted}
 
 
 def compare_with_journals() -> int:
@@ -155,8 +229,12 @@ def compare_with_journals() -> int:
     """
     found = 0
     try:
-        found += not is_continuous()
+        check_database()
         _memory.logged.clear()
+    except JournalLostError:
+        pass  # stays so until two people resume
+    except DatabaseRestoredError:
+        found += 1
     except JournalError as exc:
         _log_once(str(exc))
     if (pause := current_pause()) and pause.incidents.exists():
@@ -167,7 +245,7 @@ def compare_with_journals() -> int:
     in_turn = lost.filter(pk__gt=_memory.last_waiting).order_by("pk")
     waiting = dict(in_turn.values_list("pk", "operation__reference")[:BATCH_SIZE])
     _memory.last_waiting = max(waiting) if len(waiting) == BATCH_SIZE else 0
-    return found + sum(run_each_isolated(_recreate_attempt, waiting, failed=ignore))
+    return found + sum(run_each_isolated(recreate_attempt, waiting, failed=ignore))
 
 
 def forget_positions() -> None:
@@ -180,30 +258,11 @@ def is_continuous() -> bool:
 
     Raises JournalError if a journal cannot be read.
     """
-    return _compare() is not None
-
-
-def _compare(*, must_write: bool = False) -> Line | None:
-    """The database as it was compared, or None with payments paused. Raises JournalError."""
-    # Read before the comparison: if the database is restored between the two, either this or the next one finds it.
-    now, before = _look(), _memory.seen
-    positions, lines, problem = _read_journals(now.line)
-    if before:
-        lines.append(before.line)
-    is_known = not (_lost(lines) or _missing_entry(lines) or _other_identity(lines, now.line["identity"]))
-    if not is_known:
-        found = _report([position for position in positions if position.is_ours], before)
-        _memory.positions = {position.path: position for position in positions if not position.is_ours}
-        now = _look()
-    else:
-        found = False
-        _memory.positions |= {position.path: position for position in positions}
-    if before is None or not is_known or now.line["position"] >= before.line["position"]:
-        _memory.seen = now
-    if problem and not found:
-        raise problem
-    _write_database(now.line, is_needed=found or must_write, must_write=must_write)
-    return None if found else now.line
+    try:
+        check_database()
+    except DatabaseRestoredError:
+        return False
+    return True
 
 
 def _look() -> SeenDatabase:
@@ -216,7 +275,8 @@ def _read_journals(now: Line) -> tuple[list[JournalPosition], list[Line], Journa
     """All journals as they are now, the lines to compare with the database, and why not all could be read."""
     positions, lines = [], []
     stamps, problem = _stamps()
-    reported = None if stamps.keys() <= _memory.positions.keys() else _reported_ends()
+    is_compared = stamps.keys() <= _memory.positions.keys()
+    reported = None if is_compared else acceptance.accepted_reports().ends
     for path, stamp in stamps.items():
         before = _memory.positions.get(path)
         if before and before.stamp == stamp:
@@ -231,8 +291,15 @@ def _read_journals(now: Line) -> tuple[list[JournalPosition], list[Line], Journa
             problem = exc
         else:
             positions.append(position)
+            _memory.executed |= _executed(new)
             lines += [*(before.known if before else []), *new] if position.is_ours else []
     return positions, lines, problem
+
+
+def _executed(lines: Iterable[Line]) -> set[UUID]:
+    """The operations to which the provider responded that it executed them."""
+    answers = (line for line in lines if line["line"] == ANSWERED)
+    return {UUID(line["operation"]) for line in answers if line["outcome"] == Outcome.SUCCEEDED}
 
 
 def _stamps() -> tuple[dict[Path, FileStamp], JournalError | None]:
@@ -254,7 +321,11 @@ def _stamps() -> tuple[dict[Path, FileStamp], JournalError | None]:
 
 
 def _advanced(
-    path: Path, stamp: FileStamp, before: JournalPosition | None, now: Line, reported: dict[str, int] | None
+    path: Path,
+    stamp: FileStamp,
+    before: JournalPosition | None,
+    now: Line,
+    reported: Mapping[str, int] | None,
 ) -> tuple[JournalPosition, list[Line]]:
     """The position after the lines that are new to this process, and these lines.
 
@@ -264,12 +335,12 @@ def _advanced(
         key = f"{path.stem}:{journal.first_line(path).get('id', '')}"
         if before and before.end and before.key != key and path == journal.own_path():
             raise JournalError(Blocker.JOURNAL_GONE, file=path.name)
-        end = (reported or _reported_ends()).get(key, 0)
+        end = (acceptance.accepted_reports().ends if reported is None else reported).get(key, 0)
         if end > stamp.size:
             end = 0  # the file was cut or replaced: what people have seen is not known
-        before = JournalPosition(
-            path, key, journal.has_our_name(path), stamp, max(end, journal.newest_start(path))
-        )
+        start = journal.newest_start(path)
+        _memory.executed |= _executed(journal.read(path, start, max(0, end - start))[0])
+        before = JournalPosition(path, key, journal.has_our_name(path), stamp, max(end, start))
         if not before.is_ours:
             before = replace(
                 before, is_ours=_names_our_log(journal.read(path, 0, journal.HEAD_BYTES)[0], now)
@@ -297,17 +368,6 @@ def _names_our_log(lines: Sequence[Line], now: Line) -> bool:
     sample = sorted(named)[:CHUNK]
     stored = Entry.objects.filter(position__in=sample).values_list("position", "hash") if sample else ()
     return any(named[position] == hash_ for position, hash_ in stored)
-
-
-def _reported_ends() -> dict[str, int]:
-    """Up to where incidents have reported each journal: people accept it when they resume."""
-    ends: dict[str, int] = {}
-    reported = Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED, pause__isnull=False)
-    for evidence in reported.values_list("evidence", flat=True):
-        for one in evidence.get("journals", [evidence]):
-            key = one.get("journal", "")
-            ends[key] = max(ends.get(key, 0), int(one.get("until", 0)))
-    return ends
 
 
 def _lost(lines: Iterable[Line]) -> list[Line]:
@@ -342,8 +402,11 @@ def _other_identity(lines: Iterable[Line], identity: str) -> str | None:
     return next((line["identity"] for line in lines if line.get("identity", identity) != identity), None)
 
 
-def _write_database(now: Line, *, is_needed: bool, must_write: bool) -> None:
+def _write_database(now: Line, *, is_needed: bool, must_write: bool, is_missing: bool) -> None:
     """Keep which database this is, and how far its audit log reaches, in this machine's journal."""
+    if is_missing or not _memory.is_journal_in_use:
+        acceptance.use_journal(now, is_missing=is_missing)
+        _memory.is_journal_in_use = True
     position = _memory.positions.get(journal.own_path())
     known = position.newest if position else None
     is_due = known is None or (
@@ -366,26 +429,42 @@ def _log_once(sentence: str) -> None:
 
 
 @transaction.atomic
-def _report(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> bool:
+def _report(ours: Sequence[JournalPosition], seen: SeenDatabase | None, database: Line) -> bool:
     """Pause payments, delete every release and raise the incident, in one commit; False if another process did so."""
-    # Operations before the audit log, as in every service that locks both.
-    released = Q(pk__in=Release.objects.values("operation"))
-    list(Operation.objects.locked().filter(released).order_by("pk"))
+    _lock_released()
     pause = pause_because_of(PauseCause.DATABASE_RESTORED)
-    found = _find(ours, seen)
+    during_pause = acceptance.reported_during(pause)
+    found = _find(ours, seen, during_pause)
     if not found:
+        if also_here := during_pause.destinations & _contradicting_destinations().keys():
+            _write_reported(pause, Reported(destinations=also_here), database)  # another machine raised it
         transaction.set_rollback(True)
         return False
     _withdraw_releases()
     incident = incidents.raise_for_pause(pause, evidence=_evidence(found))
-    lost = [_lost_attempt(incident, line, one.machine) for one in found for line in one.lost]
+    lost = [lost_attempt(incident, line, one.machine) for one in found.journals for line in one.lost]
     LostAttempt.objects.bulk_create(lost, ignore_conflicts=True, batch_size=CHUNK)
     _log_lost(lost)
+    _write_reported(pause, found.reported, database)
     logger.critical(
-        "The database was restored to an earlier moment: payments are paused, %s attempts are missing. Machines: %s",
-        *(len(lost), ", ".join(one.machine for one in found)),
+        "The database was restored to an earlier moment: payments are paused, %s attempts are missing. Found in: %s",
+        *(len(lost), ", ".join([*(one.machine for one in found.journals), *found.destinations])),
     )
     return True
+
+
+def _lock_released() -> None:
+    """Operations are locked before the audit log, as in every service that locks both."""
+    released = Q(pk__in=Release.objects.values("operation"))
+    list(Operation.objects.locked().filter(released).order_by("pk"))
+
+
+def _write_reported(pause: Pause, reported: Reported, database: Line) -> None:
+    """Before the commit: if that fails, the line names a pause that never was, and accepts nothing."""
+    try:
+        journal.write_reported(pause, reported.ends, reported.destinations, database)
+    except JournalError:
+        logger.warning("What was reported is missing from the journal, so it will be reported again")
 
 
 def _log_lost(lost: Sequence[LostAttempt]) -> None:
@@ -407,18 +486,20 @@ def _log_lost(lost: Sequence[LostAttempt]) -> None:
 def _withdraw_releases() -> None:
     for release in Release.objects.select_related("operation").order_by("pk"):
         withdraw_release(release, DatabaseRestoredError())
+    BulkRelease.objects.filter(is_pending=True).update(is_pending=False)
 
 
-def _find(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> list[RestoreFinding]:
-    """What each journal proves from the last incident on, however long ago it was written, and what we saw.
+def _find(ours: Sequence[JournalPosition], seen: SeenDatabase | None, during_pause: Reported) -> Findings:
+    """What each journal proves that was not reported, however long ago it was written, what we saw, and which
+    checkpoints contradict the log.
 
     Raises JournalError.
     """
-    now, reported = _look(), _reported_ends()
+    now, reported = _look(), acceptance.accepted_reports() | during_pause
     identity = now.line["identity"]
     found = []
     for position in ours:
-        start = reported.get(position.key, 0)
+        start = reported.ends.get(position.key, 0)
         try:
             lines, end = journal.read(position.path, 0 if start > position.stamp.size else start)
         except OSError as exc:
@@ -430,12 +511,27 @@ def _find(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> list[Re
             found.append(
                 RestoreFinding(journal.machine_of(position.path), lost, entry, other, position=at_end)
             )
-    # An incident that is newer than what we saw has reported it.
-    if not found and seen and now.incident <= seen.incident:
+    if not found and seen and not _was_reported_since(seen):
         entry, other = _missing_entry([seen.line]), _other_identity([seen.line], identity)
         if entry or other:
             found.append(RestoreFinding(journal.machine_of(journal.own_path()), [], entry, other))
-    return found
+    missing = {
+        address: position
+        for address, position in _contradicting_destinations().items()
+        if address not in reported.destinations
+    }
+    return Findings(found, frozenset(missing), min(missing.values(), default=None))
+
+
+def _was_reported_since(seen: SeenDatabase) -> bool:
+    """Whether a newer incident than the one that this process saw has reported it, whose pause is in effect or was
+    ended by two people.
+    """
+    newer = Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED, pk__gt=seen.incident)
+    pauses = {one.pause for one in newer.select_related("pause__ended_by") if one.pause}
+    return any(
+        pause.ended_at is None or acceptance.is_accepted_since(pause, seen.line["at"]) for pause in pauses
+    )
 
 
 def _with_answers(lost: Sequence[Line], lines: Iterable[Line]) -> list[Line]:
@@ -443,8 +539,8 @@ def _with_answers(lost: Sequence[Line], lines: Iterable[Line]) -> list[Line]:
     return [{**line, "answer": answers.get(_request(line), {})} for line in lost]
 
 
-def _evidence(found: Sequence[RestoreFinding]) -> dict[str, object]:
-    lost = [line for one in found for line in one.lost]
+def _evidence(found: Findings) -> dict[str, object]:
+    lost = [line for one in found.journals for line in one.lost]
     named = [
         {
             "reference": line["reference"],
@@ -455,115 +551,21 @@ def _evidence(found: Sequence[RestoreFinding]) -> dict[str, object]:
         }
         for line in lost[:LISTED]
     ]
-    machines = sorted({one.machine for one in found})
-    read = [one.position for one in found if one.position]
+    machines = sorted({one.machine for one in found.journals})
     evidence: dict[str, object] = {
-        "journals": [{"journal": position.key, "until": position.end} for position in read],
+        "journals": [{"journal": key, "until": end} for key, end in found.reported.ends.items()],
         "machine": ", ".join(machines[:LISTED_MACHINES] + ["…"] * (len(machines) > LISTED_MACHINES)),
     }
+    if found.destinations:
+        evidence["destinations"] = sorted(found.destinations)
     if named:
         evidence |= {"lost": named, "lost_count": len(lost)}
-    if entries := [one.missing_entry for one in found if one.missing_entry]:
+    missing = [found.missing_entry, *(one.missing_entry for one in found.journals)]
+    if entries := [entry for entry in missing if entry]:
         evidence["log_position"] = min(entries)
-    if other := next((one.identity for one in found if one.identity), None):
+    if other := next((one.identity for one in found.journals if one.identity), None):
         evidence["database"] = f"{other} → {journal.identity()}"
     return evidence
-
-
-def _lost_attempt(incident: Incident, line: Line, machine: str) -> LostAttempt:
-    answer = line.pop("answer", {})
-    return LostAttempt(
-        incident=incident,
-        operation_id=UUID(line["operation"]),
-        number=line["number"],
-        started_at=datetime.fromisoformat(line["started_at"]),
-        machine=machine,
-        line=line,
-        outcome=answer.get("outcome", Outcome.OPEN),
-        transaction_id=answer.get("transaction") or "",
-    )
-
-
-@transaction.atomic
-def _recreate_attempt(lost_id: int) -> bool:
-    """Recreate the attempt from the journal and set the operation to `unknown`; no request is made.
-
-    An attempt that still exists and seems not to have begun is marked as begun. Nothing is recreated while another
-    attempt at its balance has no transaction.
-    """
-    found = LostAttempt.objects.maybe_executed().filter(pk=lost_id, attempt=None).first()
-    operation = None
-    if found:
-        with suppress(Operation.DoesNotExist):
-            operation = Operation.objects.get_locked(found.operation_id)
-    if found is None or operation is None:
-        return False
-    if operation.status == Status.SENDING:
-        return _mark_begun(operation, found)
-    if not _can_be_recreated(operation, found):
-        return False
-    Release.objects.filter(operation=operation).delete()
-    attempt = _attempt_of(operation, found)
-    LostAttempt.objects.filter(pk=found.pk).update(attempt=attempt)
-    transition(operation, Status.SENDING)
-    audit.record(
-        Action.OPERATION_CLAIMED,
-        actor=None,
-        target=operation,
-        digest=operation.digest,
-        attempt=attempt.number,
-        journal=found.machine,
-    )
-    record_from_journal(
-        operation, attempt, machine=found.machine, transaction_id=found.transaction_id or None
-    )
-    return True
-
-
-def _mark_begun(operation: Operation, found: LostAttempt) -> bool:
-    """Mark the attempt as begun: the database has its claim but lost the commit that its request began.
-
-    Otherwise it would be closed as not sent.
-    """
-    attempt = operation.attempts.filter(closed_at=None, begun_at=None, started_at=found.started_at).first()
-    if attempt is None:
-        return False
-    Attempt.objects.filter(pk=attempt.pk).update(begun_at=datetime.fromisoformat(found.line["begun_at"]))
-    LostAttempt.objects.filter(pk=found.pk).update(attempt=attempt)
-    return True
-
-
-def _can_be_recreated(operation: Operation, found: LostAttempt) -> bool:
-    balance = found.line["balance"]
-    return (
-        operation.status == Status.APPROVED
-        and operation.reference == found.line["reference"]  # not prepared anew under the same id
-        and not operation.attempts.filter(closed_at=None).exists()
-        and (balance is None or not Attempt.objects.holding(balance, operation.amount).exists())
-    )
-
-
-def _attempt_of(operation: Operation, found: LostAttempt) -> Attempt:
-    line = found.line
-    releaser = User.objects.filter(pk=line["released_by"]).first()
-    time = line["watermark_provider_time"]
-    is_taken = operation.attempts.filter(number=found.number).exists()
-    return Attempt.objects.create(
-        operation=operation,
-        number=operation.attempts.count() + 1 if is_taken else found.number,
-        released_by=releaser or operation.approvals.earliest("approved_at").approver,
-        digest=operation.digest,
-        balance=line["balance"],
-        amount=operation.amount if line["balance"] else None,
-        started_at=found.started_at,
-        begin_by=found.started_at,
-        begun_at=datetime.fromisoformat(line["begun_at"]),
-        deadline_at=datetime.fromisoformat(line["deadline_at"]),
-        watermark_transaction_id=line["watermark_transaction_id"],
-        watermark_balance=None if line["watermark_balance"] is None else Decimal(line["watermark_balance"]),
-        watermark_provider_time=time and datetime.fromisoformat(time),
-        watermark_seen_ids=line["watermark_seen_ids"],
-    )
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

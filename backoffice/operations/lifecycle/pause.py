@@ -145,13 +145,14 @@ def _altered_pause() -> dict[str, object] | None:
     newest = Pause.objects.select_related("ended_by").order_by("-pk").first()
     if last and not Pause.objects.filter(pk=last["target_id"]).exists():
         return {"pause": last["target_id"]}
-    if newest is None or newest.ended_at is None or _was_resumed(newest, newest.ended_by):
+    if newest is None or newest.ended_at is None or was_resumed(newest):
         return None
     return {"pause": str(newest.pk), "resumption": newest.ended_by and newest.ended_by.reference}
 
 
-def _was_resumed(pause: Pause, resumption: Operation | None) -> bool:
-    """Whether this resumption ends this pause and enough people approved it."""
+def was_resumed(pause: Pause) -> bool:
+    """Whether the resumption of this pause has its seals and enough people approved it."""
+    resumption = pause.ended_by
     if resumption is None or resumption.status != Status.SUCCEEDED:
         return False
     approvals = list(resumption.approvals.all())

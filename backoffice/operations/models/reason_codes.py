@@ -59,6 +59,7 @@ class IncidentKind(models.TextChoices):
         "database_restored",
         _("The database was restored to an earlier point in time, or a standby server took over"),
     )
+    JOURNAL_LOST = "journal_lost", _("A machine has no journal of sent requests, although requests were sent")
     ALTERED_PAUSE = "altered_pause", _("A pause of payments was ended or deleted outside Countersign")
     MANAGED_CODES_REFUSED = (
         "managed_codes_refused",
@@ -114,6 +115,10 @@ class PauseCause(TextChoices):
             "The database was restored to an earlier point in time, or a standby server took over. Payments that "
             "were sent may be missing."
         ),
+    )
+    JOURNAL_LOST = (
+        "journal_lost",
+        _("A machine has no journal of sent requests. Payments that were sent may be missing."),
     )
     ALTERED_PAUSE = "altered_pause", _("The last pause was ended or deleted outside Countersign.")
 
@@ -381,6 +386,7 @@ _NAMES = {
     "lost": _("sent, but missing from the database"),
     "lost_count": _("total of missing attempts"),
     "log_position": _("missing audit log entry"),
+    "destinations": _("checkpoints that contradict the audit log"),
     "database": _("database"),
     "pause": _("pause"),
     "resumption": _("resumption in the database"),
@@ -456,6 +462,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
     "faults": _faults,
     "responses": responses_sentence,
     "transactions": ", ".join,
+    "destinations": ", ".join,
     "occurred_at": lambda at: exact_zoned_time(datetime.fromisoformat(at)),
     "type": lambda word: _with_word(TYPE_LABELS, word) if word else "",
     "status": lambda word: _with_word(STATUS_LABELS, word) if word else "",
@@ -481,7 +488,8 @@ class Blocker(TextChoices):
         "journal_gone",
         _(
             "The journal of sent requests {file} was deleted or replaced while Countersign was running. "
-            "Ask the operator to bring it back, or to restart all processes to begin a new one."
+            "Ask the operator to bring it back. If it is lost, restart all processes: payments are then paused "
+            "until two people resume."
         ),
     )
     OTP_SECRET_MISSING = (

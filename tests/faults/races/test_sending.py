@@ -9,7 +9,7 @@ from django.db import connection
 from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.operations import jobs
-from backoffice.operations.delivery import send
+from backoffice.operations.delivery import journal, send
 from backoffice.operations.lifecycle.pause import pause_payments
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Release
@@ -131,6 +131,7 @@ def test_a_request_begins_or_its_operation_is_returned(
     """The sweeper gives up an attempt at the moment at which its sender commits that it begins."""
     for number in races.rounds():
         operation = factories.release(approved_to_another_account(preparer, approver), approver)
+        journal.write_database(journal.database_line())  # as every sender does before it claims
         claim = send.claim_operation(operation.pk, send.preflight_read(operation.release))
         assert claim is not None
         begins, ends = begins_and_records(claim), gives_up(claim, dawdling=number % 20)

@@ -13,7 +13,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.operations import jobs
-from backoffice.operations.delivery import record, send
+from backoffice.operations.delivery import journal, record, send
 from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.delivery.send import make_request
 from backoffice.operations.lifecycle import pause
@@ -28,6 +28,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def claimed(operation: Operation) -> send.SendClaim:
+    journal.write_database(journal.database_line())  # as every sender does before it claims
     claim = send.claim_operation(operation.pk, send.preflight_read(Release.objects.get(pk=operation.pk)))
     assert claim is not None
     return claim

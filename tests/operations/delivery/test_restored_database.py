@@ -510,7 +510,7 @@ def test_a_finding_of_another_journal_accepts_nothing(
     restore_check.compare_with_journals()
     resume(preparer, approver)
     assert not is_paused()
-    path.write_text(copy.replace('"id":"', '"id":"other'))
+    path.with_name(f"other-machine--{name}").write_text(copy.replace('"id":"', '"id":"other'))
     restore_check.forget_positions()
     restore_check.compare_with_journals()
     assert is_paused()

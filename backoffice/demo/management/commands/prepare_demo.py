@@ -18,6 +18,7 @@ from backoffice.demo.sample_data import (
 )
 from backoffice.demo.sample_governance import make_sample_governance
 from backoffice.ledger.balances import refresh_balances
+from backoffice.operations.delivery import journal
 from backoffice.operations.models.operations import Operation
 
 
@@ -41,6 +42,7 @@ class Command(BaseCommand):
 
 
 def _make_sample_data() -> None:
+    journal.write_database(journal.database_line())  # as before every claim: without a journal payments pause
     history = new_sample_operations(sandbox_totp)
     make_sample_governance(history)
     make_sample_unknown_outcomes(history)
