@@ -133,7 +133,7 @@ class User(AbstractBaseUser, PermissionsMixin, SealedRow):
         super().set_unusable_password()
         self._has_unsealed_password = True
 
-    def check_password(self, raw_password: str) -> bool:
+    def check_password(self, raw_password: str | None) -> bool:
         """Whether this is the password, as long as it was set by this program.
 
         The seal comes first: a match may store the password anew, with the present hash function.
