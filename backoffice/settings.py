@@ -65,7 +65,8 @@ SECRET_KEY: str = env.str("COUNTERSIGN_SECRET_KEY", default=settings_values.DEVE
 #: Earlier secret keys, comma-separated: sessions and recovery codes made under them remain valid.
 SECRET_KEY_FALLBACKS: list[str] = env.list("COUNTERSIGN_SECRET_KEY_FALLBACKS", default=[])
 #: `id:base64` of 32 bytes each, comma-separated, newest first. Encrypts one-time codes, API keys and the seeds of
-#: authenticators. Default: a development value.
+#: authenticators; seals operations, approvals and releases, passwords, authenticators and one-time links. Default: a
+#: development value.
 ENCRYPTION_KEYS: list[str] = env.list(
     "COUNTERSIGN_ENCRYPTION_KEYS", default=[f"development:{settings_values.DEVELOPMENT_ENCRYPTION_KEY}"]
 )

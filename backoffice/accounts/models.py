@@ -33,9 +33,10 @@ from backoffice.accounts.rights import (
     restriction_times,
     restrictions_of,
 )
+from backoffice.audit.canonical import canonical_time
 from backoffice.core.database.composed import composed_once
 from backoffice.core.database.writes import NEVER_DELETED
-from backoffice.core.encryption import EncryptedRow
+from backoffice.core.encryption import EncryptedRow, SealedRow
 
 
 def validate_time_zone(name: str) -> None:
@@ -75,11 +76,13 @@ class UserManager(BaseUserManager["User"]):
         return self.select_for_update(no_key=True).get(pk=pk)
 
 
-class User(AbstractBaseUser, PermissionsMixin):
+class User(AbstractBaseUser, PermissionsMixin, SealedRow):
     """A person who signs in. The email address is the user name, stored in lower case.
 
     Permissions come from roles alone: permissions assigned to one person and Django's superuser flag are
     ignored, so every permission can be traced to a role.
+
+    The seal covers the password: one that was written into the database from outside is not accepted.
     """
 
     WRITES = NEVER_DELETED
@@ -98,6 +101,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
     REQUIRED_FIELDS = ["full_name"]
+
+    _has_unsealed_password = False
 
     class Meta:
         default_permissions = ("view",)
@@ -119,6 +124,43 @@ class User(AbstractBaseUser, PermissionsMixin):
         """The initials of the first and the last word of the name."""
         words = self.full_name.split()
         return "".join(word[0] for word in dict.fromkeys((words[0], words[-1]))).upper() if words else "?"
+
+    def set_password(self, raw_password: str | None) -> None:
+        super().set_password(raw_password)
+        self._has_unsealed_password = True
+
+    def set_unusable_password(self) -> None:
+        super().set_unusable_password()
+        self._has_unsealed_password = True
+
+    def check_password(self, raw_password: str | None) -> bool:
+        """Whether this is the password, as long as it was set by this program.
+
+        The seal comes first: a match may store the password anew, with the present hash function.
+        """
+        if self.is_genuine:
+            return super().check_password(raw_password)
+        User().set_password(raw_password)  # the answer must not take less time than for a wrong password
+        return False
+
+    def save(self, **kwargs: Any) -> None:
+        """Store the row, with a new seal if it stores a password that was set since."""
+        columns = kwargs.pop("update_fields", None)
+        if self._has_unsealed_password and (columns is None or "password" in columns):
+            if self.pk is None:  # the seal covers it
+                super().save(**kwargs)
+                columns, kwargs = ["password"], {}
+            self.make_seal()
+            self._has_unsealed_password = False
+            columns = columns and {*columns, "seal"}
+        super().save(update_fields=columns, **kwargs)
+
+    def sealed_content(self) -> dict[str, object]:
+        return {"password_of": self.pk, "password": self.password}
+
+    @property
+    def owner(self) -> str:
+        return f"password of {self.email}"
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         """Whether a role of this person allows it; always False for a deactivated account."""
@@ -147,7 +189,13 @@ class User(AbstractBaseUser, PermissionsMixin):
         return restrictions_of(vars(found.get()))
 
 
-class SetupLink(models.Model):
+def _keyed_hashes(purpose: str, text: str) -> list[str]:
+    """The hashes of this text with each valid key, the current key first."""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [salted_hmac(purpose, text, secret=key, algorithm="sha256").hexdigest() for key in keys]
+
+
+class SetupLink(SealedRow):
     """The one-time link by which a person chooses a password, stored as a keyed hash.
 
     One row per person, so a new link ends the earlier one. The row is deleted when the link is used. The token
@@ -156,6 +204,8 @@ class SetupLink(models.Model):
     A link that two people agreed on is useless without its start code: the preparer of the operation can see the
     link, its approver the code, each once. So it takes two people to open the account, and one person who invites two
     accounts cannot use them both.
+
+    The seal covers who opens which account with it, how, and until when, and who may see which half.
     """
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="setup_link")
@@ -186,6 +236,21 @@ class SetupLink(models.Model):
     def __str__(self) -> str:
         return f"set-up link of {self.user}"
 
+    def sealed_content(self) -> dict[str, object]:
+        return {
+            "setup_link_of": self.user_id,
+            "digest": self.digest,
+            "code_digest": self.code_digest,
+            "operation": self.operation and str(self.operation),
+            "link_for": self.link_for_id,
+            "code_for": self.code_for_id,
+            "expires_at": canonical_time(self.expires_at),
+        }
+
+    @property
+    def owner(self) -> str:
+        return f"one-time link of {self.user.email}"
+
     @staticmethod
     def generate() -> str:
         """A new random token, as it is written in the link."""
@@ -194,21 +259,13 @@ class SetupLink(models.Model):
     @staticmethod
     def digests(token: str) -> list[str]:
         """The hashes of this token with each valid key, the current key first."""
-        keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-        return [
-            salted_hmac("accounts.setup_link", token, secret=key, algorithm="sha256").hexdigest()
-            for key in keys
-        ]
+        return _keyed_hashes("accounts.setup_link", token)
 
     @staticmethod
     def code_digests(code: str) -> list[str]:
         """The hashes of this start code with each valid key, the current key first."""
         letters = "".join(letter for letter in code.upper() if letter.isalnum())
-        keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-        return [
-            salted_hmac("accounts.start_code", letters, secret=key, algorithm="sha256").hexdigest()
-            for key in keys
-        ]
+        return _keyed_hashes("accounts.start_code", letters)
 
     def accepts_code(self, code: str) -> bool:
         """Whether this is the start code of the link, or the link needs none."""
@@ -264,12 +321,14 @@ _SEED_BYTES = 20  # the output length of SHA-1, as RFC 4226 recommends
 _ISSUER = "Countersign"
 
 
-class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device):
+class AuthenticatorDevice(EncryptedRow, SealedRow, TimestampMixin, ThrottlingMixin, Device):
     """A person's TOTP authenticator. At most one is confirmed; another may be in enrolment to replace it.
 
     A code is accepted once: `last_t` only increases, by compare-and-set, so of two requests with the same
     code one succeeds. Wrong codes delay further attempts by 1, 2, 4, 8 ... seconds. The delay holds up the
     attacker as well, so an attack locks the owner out for about as long as it lasted, not longer.
+
+    The encryption binds the seed to the row, the seal the row to the person.
     """
 
     ENCRYPTED_FIELD = "encrypted_seed"
@@ -292,8 +351,9 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
         return self.name
 
     def set_new_seed(self) -> None:
-        """Generate a seed and encrypt it into the row, without saving."""
+        """Generate a seed and encrypt it into the row, and seal the row for its person, without saving."""
         self.encrypt(secrets.token_hex(_SEED_BYTES))
+        self.make_seal()
 
     def totp(self) -> TOTP:
         """The code generator at the current time."""
@@ -302,7 +362,7 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
 
     def verify_token(self, token: str) -> bool:
         """Whether this is an unused code of the current, previous or next time step. It is used up then."""
-        if self.wait():
+        if self.wait() or not self.is_genuine:
             return False
         if re.fullmatch(r"[0-9]{6}", token) and self._use(int(token)):
             return True
@@ -345,9 +405,12 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
         """The associated data of the seed's encryption."""
         return f"authenticator:{self.pk}"
 
+    def sealed_content(self) -> dict[str, object]:
+        return {"authenticator": str(self.pk), "user": self.user_id}
+
     @property
     def owner(self) -> str:
-        """Whose authenticator it is, for the message that its seed can no longer be decrypted."""
+        """Whose authenticator it is, for the message that its seed can no longer be decrypted, or its seal is wrong."""
         return str(self.user.email)
 
     def _use(self, code: int) -> bool:
@@ -397,13 +460,7 @@ class RecoveryCode(models.Model):
     def digests(code: str, *, user_id: int) -> list[str]:
         """The hashes of this code with each valid key, the current key first."""
         letters = "".join(letter for letter in code.upper() if letter.isalnum())
-        keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-        return [
-            salted_hmac(
-                "accounts.recovery", f"{user_id}:{letters}", secret=key, algorithm="sha256"
-            ).hexdigest()
-            for key in keys
-        ]
+        return _keyed_hashes("accounts.recovery", f"{user_id}:{letters}")
 
 
 class RefusedSignIns(models.Model):

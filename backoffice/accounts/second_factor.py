@@ -36,13 +36,8 @@ def is_second_factor_fresh(second_factor_at: datetime | None, *, now: datetime |
     return timedelta(0) <= (now or clock.now()) - second_factor_at <= SECOND_FACTOR_FRESH
 
 
-def check_may_enrol(second_factor_at: datetime | None, *, has_authenticator: bool) -> None:
-    """The first authenticator needs the password only; a replacement needs a fresh second factor.
-
-    Raises EnrolmentNotAllowedError.
-    """
-    if has_authenticator and not is_second_factor_fresh(second_factor_at):
-        raise EnrolmentNotAllowedError
+class EnrolmentNeedsLinkError(EnrolmentNotAllowedError):
+    """Nothing in this session proves more than the password, and the person has no authenticator."""
 
 
 def authenticator_of(user: User) -> AuthenticatorDevice | None:
@@ -148,6 +143,8 @@ def _accepts_recovery_code(device: AuthenticatorDevice, normalized_code: str) ->
 
 def _record_refusal(request: StaffRequest, device: AuthenticatorDevice) -> bool:
     reason = "too soon after a wrong code" if device.wait() else "wrong or used code"
+    if not device.is_genuine:
+        reason = "authenticator altered outside Countersign"
     record(Action.SECOND_FACTOR_REFUSED, actor=request.user, reason=reason)
     return False
 
@@ -190,14 +187,22 @@ def finish_enrolment(request: StaffRequest, code: str) -> bool:
         record(Action.SECOND_FACTOR_REFUSED, actor=user, reason="wrong code while setting up")
         return False
     request.session.pop(_PENDING_KEY)
+    request.session.end_enrolment()
     _activate(request, device)
     record(Action.AUTHENTICATOR_ENROLLED, actor=user)
     return True
 
 
 def _check_may_enrol(request: StaffRequest) -> None:
-    has_authenticator = authenticator_of(request.user) is not None
-    check_may_enrol(request.session.second_factor_at, has_authenticator=has_authenticator)
+    """A replacement needs a fresh second factor, the first authenticator a session that a one-time link opened.
+
+    The password does not suffice: whoever can delete the authenticator's row would need nothing else.
+    """
+    if authenticator_of(request.user) is not None:
+        if not is_second_factor_fresh(request.session.second_factor_at):
+            raise EnrolmentNotAllowedError
+    elif not request.session.allows_enrolment:
+        raise EnrolmentNeedsLinkError
 
 
 def _pending_device(request: StaffRequest) -> AuthenticatorDevice | None:

@@ -1,9 +1,9 @@
 """Sessions in the database: their limits, their person, their second factor, and how they end.
 
 A row is found by the hash of the session's key, which only the browser has: a copy of the database opens no session.
-The session's data holds who is signed in and when the second factor was given. The columns of its row
-(`StaffSession`) repeat that at every save, so that sessions can be listed and ended by person. `StaffRequest`
-is the type of every request after sign-in.
+The session's data holds who is signed in and when the second factor was given. It is signed for its row: a copy in
+another row is no session. The columns of the row (`StaffSession`) repeat it at every save, so that sessions can be
+listed and ended by person. `StaffRequest` is the type of every request after sign-in.
 """
 
 import hashlib
@@ -30,6 +30,7 @@ _DEVICE_KEY = "second_factor_device"
 _CONFIRMED_KEY = "second_factor_at"
 _ADDRESS_KEY = "address"
 _USER_AGENT_KEY = "user_agent"
+_OPENED_BY_LINK_KEY = "opened_by_setup_link"
 _LAST_SEEN_INTERVAL = timedelta(minutes=1)
 
 
@@ -46,6 +47,11 @@ class SessionStore(db.SessionStore):
     def row_key(self) -> str | None:
         """The primary key of the session's row; None for a session that is not stored."""
         return None if self.session_key is None else _hash_of(self.session_key)
+
+    @property
+    def key_salt(self) -> str:
+        """For the signature of the data, different for every row."""
+        return f"{super().key_salt}:{self.row_key}"
 
     @property
     def person(self) -> User | None:
@@ -97,6 +103,19 @@ class SessionStore(db.SessionStore):
         self.pop(_CONFIRMED_KEY, None)
         if self.row is not None:
             self.row.device = None
+
+    def allow_enrolment(self) -> None:
+        """Record that a one-time link opened this session: a first authenticator may be set up in it."""
+        self[_OPENED_BY_LINK_KEY] = True
+
+    @property
+    def allows_enrolment(self) -> bool:
+        """Whether a one-time link opened this session, and no authenticator was set up in it since."""
+        return self.get(_OPENED_BY_LINK_KEY) is True
+
+    def end_enrolment(self) -> None:
+        """The link's one authenticator is set up."""
+        self.pop(_OPENED_BY_LINK_KEY, None)
 
     def record_use(self) -> None:
         """Extend the idle limit. Written at most once a minute, to avoid a write at each request."""

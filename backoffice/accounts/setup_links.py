@@ -5,6 +5,7 @@ Neither can open the account with one half, so only the person who is given both
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -75,20 +76,20 @@ def prepare_handover(user: User, *, operation: UUID, link_for: User, code_for: U
     Within a change that has its own audit entry. Valid for `SETUP_LINK_LIFETIME` from now, whenever it is shown.
     """
     now = clock.now()
-    link, _created = SetupLink.objects.update_or_create(
-        user=user,
-        defaults={
-            "digest": SetupLink.digests(SetupLink.generate())[0],
-            "code_digest": SetupLink.code_digests(RecoveryCode.generate())[0],
-            "created_at": now,
-            "expires_at": now + SETUP_LINK_LIFETIME,
-            "operation": operation,
-            "link_for": link_for,
-            "link_shown_at": None,
-            "code_for": code_for,
-            "code_shown_at": None,
-        },
-    )
+    values: dict[str, Any] = {
+        "digest": SetupLink.digests(SetupLink.generate())[0],
+        "code_digest": SetupLink.code_digests(RecoveryCode.generate())[0],
+        "created_at": now,
+        "expires_at": now + SETUP_LINK_LIFETIME,
+        "operation": operation,
+        "link_for": link_for,
+        "link_shown_at": None,
+        "code_for": code_for,
+        "code_shown_at": None,
+    }
+    new = SetupLink(user=user, **values)
+    new.make_seal()
+    link, _created = SetupLink.objects.update_or_create(user=user, defaults={**values, "seal": new.seal})
     return link
 
 
@@ -97,6 +98,8 @@ def handover_of(operation: UUID, person: User) -> Handover | None:
     links = SetupLink.objects.select_related("user").filter(expires_at__gt=clock.now(), user__is_active=True)
     link = links.filter(operation=operation).first()
     if link is None or person.pk not in {link.link_for_id, link.code_for_id}:
+        return None
+    if not link.is_genuine:
         return None
     is_link = person.pk == link.link_for_id
     return Handover(link, is_link, link.link_shown_at if is_link else link.code_shown_at)
@@ -150,14 +153,14 @@ def show_handover(
     With `by_mail` it is the link, which the caller mails to the person; a start code never is. Recorded as mailed.
     Raises NothingToHandOverError, HandoverFactorStaleError.
     """
+    SetupLink.objects.select_for_update().filter(operation=operation).first()  # the seal covers both halves
     found = handover_of(operation, actor)
     if found is None or found.shown_at is not None or (by_mail and not found.is_link):
         raise NothingToHandOverError
     if not is_second_factor_fresh(second_factor_at):
         raise HandoverFactorStaleError
     shown, changes = _new_half(is_link=found.is_link)
-    unseen = {"link_shown_at": None} if found.is_link else {"code_shown_at": None}
-    if SetupLink.objects.filter(pk=found.link.pk, operation=operation, **unseen).update(**changes) != 1:
+    if not _is_stored(found.link, changes):
         raise NothingToHandOverError
     link_action = Action.SETUP_LINK_MAILED if by_mail else Action.SETUP_LINK_SHOWN
     action = link_action if found.is_link else Action.START_CODE_SHOWN
@@ -169,6 +172,15 @@ def show_handover(
 def record_shown_instead(person: User, *, actor: User) -> None:
     """The mail with the link could not be sent, so the page shows the link to this person."""
     record(Action.SETUP_LINK_SHOWN, actor=actor, target=person)
+
+
+def _is_stored(link: SetupLink, changes: dict[str, object]) -> bool:
+    """Whether the link was as it had been read, and now has these changes and a seal over them."""
+    before = SetupLink.objects.filter(pk=link.pk, seal=link.seal)
+    for name, value in changes.items():
+        setattr(link, name, value)
+    link.make_seal()
+    return before.update(**changes, seal=link.seal) == 1
 
 
 def _new_half(*, is_link: bool) -> tuple[str, dict[str, object]]:

@@ -190,7 +190,7 @@ def open_setup_link(request: HttpRequest, token: str) -> SetupLink:
         lockout.count_turned_away(address)
         raise TooManyLinksError
     found = _valid_links(token).select_related("user").first()
-    if found is None:
+    if found is None or not found.is_genuine:
         raise _link_refusal()
     return found
 
@@ -199,7 +199,8 @@ def open_setup_link(request: HttpRequest, token: str) -> SetupLink:
 def use_setup_link(
     request: HttpRequest, session: SessionStore, *, token: str, password: str, start_code: str = ""
 ) -> User:
-    """Set the password, already validated, and open a session as `sign_in` does. The link ends.
+    """Set the password, already validated, and open a session as `sign_in` does, in which a person without an
+    authenticator may set one up. The link ends.
 
     Raises as `open_setup_link`, and StartCodeRefusedError, which counts as a wrong link.
     """
@@ -209,7 +210,7 @@ def use_setup_link(
         raise _start_code_refusal(claimed)
     with transaction.atomic():
         user = User.objects.get_locked(pk=claimed.pk)
-        used, _ = _valid_links(token).filter(user=user, code_digest=link.code_digest).delete()
+        used, _ = _valid_links(token).filter(user=user, seal=link.seal).delete()
         if used == 1:
             user.set_password(password)
             user.save(update_fields=["password"])
@@ -218,6 +219,7 @@ def use_setup_link(
     if used != 1:
         raise _link_refusal()
     _begin_session(request, session, user)
+    session.allow_enrolment()
     return user
 
 

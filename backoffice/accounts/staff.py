@@ -116,9 +116,7 @@ def reset_password(user_id: int, *, actor: User | None, reason: str = "", **orig
 
 @transaction.atomic
 def reset_second_factor(user_id: int, *, actor: User | None, reason: str = "", **origin: str) -> User:
-    """Delete authenticator and recovery codes, and make the password unusable: otherwise the password alone
-    would allow enrolment. The person sets up both by a link.
-    """
+    """Delete authenticator and recovery codes, and make the password unusable. The person sets up both by a link."""
     user = User.objects.get_locked(pk=user_id)
     ended = end_sessions_of(user)
     AuthenticatorDevice.objects.filter(user=user).delete()
@@ -143,7 +141,9 @@ def issue_setup_link(user_id: int, *, actor: User | None, **origin: str) -> str:
     expires_at = now + SETUP_LINK_LIFETIME
     SetupLink.objects.filter(user=user).delete()
     digest = SetupLink.digests(token)[0]
-    SetupLink.objects.create(user=user, digest=digest, created_at=now, expires_at=expires_at)
+    link = SetupLink(user=user, digest=digest, created_at=now, expires_at=expires_at)
+    link.make_seal()
+    link.save(force_insert=True)
     record(Action.SETUP_LINK_CREATED, actor=actor, target=user, expires_at=expires_at, **origin)
     return token
 

@@ -187,8 +187,7 @@ class SealedRow(models.Model):
 
     def make_seal(self) -> None:
         """Seal the content as it is now with the newest key, without saving it."""
-        key_id = newest_key_id()
-        self.seal = f"{key_id}:{self._mac(key_id)}"
+        self.seal = seal_of(self.sealed_content())
 
     def seal_state(self) -> SealState:
         """Whether the seal was made for the content as it is now."""
@@ -197,8 +196,13 @@ class SealedRow(models.Model):
         key_id, _, mac = self.seal.rpartition(":")
         if key_id not in _sealing_keys(tuple(settings.ENCRYPTION_KEYS)):
             return SealState.KEY_UNKNOWN
-        is_right = hmac.compare_digest(mac.encode(), self._mac(key_id).encode())
+        is_right = hmac.compare_digest(mac.encode(), _mac(key_id, self.sealed_content()).encode())
         return SealState.VALID if is_right else SealState.WRONG
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether this program stored the content as it is now."""
+        return self.seal_state() == SealState.VALID
 
     def reseal(self) -> bool:
         """Seal the row with the newest key, unless it was changed meanwhile; False if its seal is not valid."""
@@ -209,10 +213,16 @@ class SealedRow(models.Model):
         type(self)._default_manager.filter(pk=self.pk, seal=before).update(seal=self.seal)
         return True
 
-    def _mac(self, key_id: str) -> str:
-        content = json.dumps(self.sealed_content(), sort_keys=True, separators=(",", ":"))
-        key = _sealing_keys(tuple(settings.ENCRYPTION_KEYS))[key_id]
-        return hmac.digest(key, content.encode(), "sha256").hex()
+
+def seal_of(content: Mapping[str, object]) -> str:
+    """The seal of this content, made with the newest key."""
+    key_id = newest_key_id()
+    return f"{key_id}:{_mac(key_id, content)}"
+
+
+def _mac(key_id: str, content: Mapping[str, object]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hmac.digest(_sealing_keys(tuple(settings.ENCRYPTION_KEYS))[key_id], text.encode(), "sha256").hex()
 
 
 def _sealing_keys(configured: tuple[str, ...]) -> dict[str, bytes]:

@@ -21,6 +21,12 @@ def newcomer(email: str = "new@countersign.example") -> User:
     return user
 
 
+def open_link(client: Client, user: User, password: str = PASSWORD) -> Any:
+    """Choose a password by a new one-time link, which opens a session."""
+    address = reverse("accounts:set_up", args=[staff.issue_setup_link(user.pk, actor=None)])
+    return client.post(address, {"new_password": password, "repeated": password})
+
+
 def give_password(client: Client, user: User, password: str = PASSWORD, **more: Any) -> Any:
     return client.post(reverse("accounts:sign_in"), {"email": user.email, "password": password, **more})
 

@@ -27,7 +27,7 @@ ANSWERS = {
     "set_up":              (404,       404,             404,            404,              404),  # not a valid link
     "sign_out":            ("sign_in", 405,             405,            405,              405),
     "second_factor":       ("sign_in", 200,             "enrol",        200,              200),
-    "enrol":               ("sign_in", "second_factor", 200,            200,              200),
+    "enrol":               ("sign_in", "second_factor", 403,            200,              200),  # 403: no link
     "recovery_codes":      ("sign_in", "second_factor", "enrol",        200,              200),
     "recovery_codes_kept": ("sign_in", "second_factor", "enrol",        405,              405),
     "my_account":          ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),

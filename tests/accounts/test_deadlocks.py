@@ -129,7 +129,7 @@ def test_a_new_link_does_not_deadlock_with_showing_the_one_before(
 
 
 def test_two_tabs_starting_enrolment_do_not_deadlock(client: Client, newcomer: User) -> None:
-    steps.give_password(client, newcomer)
+    steps.open_link(client, newcomer)
     tabs = [Client(), Client()]
     for tab in tabs:
         tab.cookies = client.cookies

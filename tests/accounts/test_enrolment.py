@@ -26,15 +26,16 @@ KEPT = "/account/recovery-codes/kept/"
 
 @pytest.fixture
 def at_enrolment(client: Client, newcomer: User) -> Client:
-    """Somebody new, with the password given and the QR code on the screen."""
-    steps.give_password(client, newcomer)
+    """Somebody new, with a password chosen by the one-time link and the QR code on the screen."""
+    steps.open_link(client, newcomer)
     client.get(ENROL)
     return client
 
 
 def test_a_new_user_passes_all_steps_and_reaches_the_page_requested(client: Client, newcomer: User) -> None:
-    first = steps.give_password(client, newcomer, next="/account/")
-    page = client.get(first["Location"], follow=True)
+    page = client.get(steps.open_link(client, newcomer)["Location"], follow=True)
+    assert page.redirect_chain[-1][0].startswith(ENROL)
+    page = client.get("/account/", follow=True)
     assert page.redirect_chain[-1][0].startswith(ENROL)
     shown = _confirm(client, newcomer, next=page.context["next"])
     assert len(shown.context["codes"]) == 10
@@ -75,7 +76,7 @@ def test_reloading_the_page_shows_the_same_secret(at_enrolment: Client) -> None:
 def test_a_secret_shown_in_another_session_is_not_accepted(at_enrolment: Client, newcomer: User) -> None:
     seen_by_the_first = steps.code_of(steps.authenticator(newcomer, confirmed=False))
     second = Client()
-    steps.give_password(second, newcomer)
+    steps.open_link(second, newcomer)
     second.get(ENROL)
     assert second.post(ENROL, {"code": seen_by_the_first}).status_code == 422
     assert not AuthenticatorDevice.objects.filter(user=newcomer, confirmed=True).exists()
@@ -106,6 +107,24 @@ def test_the_code_that_confirmed_an_authenticator_cannot_be_reused(
     assert steps.give_code(other, code).status_code == 422
 
 
+def test_the_password_alone_sets_up_no_authenticator(client: Client, newcomer: User) -> None:
+    """Otherwise who can write a password and delete an authenticator would be that person."""
+    steps.give_password(client, newcomer)
+    for answer in (client.get(ENROL), client.post(ENROL, {"code": "123456"})):
+        assert answer.status_code == 403
+        assert "Ask an administrator to reset your second factor" in answer.content.decode()
+    assert not AuthenticatorDevice.objects.exists()
+
+
+def test_the_session_of_the_link_has_no_second_enrolment(at_enrolment: Client, newcomer: User) -> None:
+    """The link is worth one authenticator, whatever becomes of it."""
+    session: Any = at_enrolment.session
+    assert session.allows_enrolment
+    _confirm(at_enrolment, newcomer)
+    session = at_enrolment.session
+    assert not session.allows_enrolment
+
+
 def test_the_password_alone_does_not_replace_an_authenticator(password_only: Client, preparer: User) -> None:
     before = steps.authenticator(preparer).pk
     answer = password_only.post(ENROL, {"code": "123456"})
@@ -120,9 +139,9 @@ def test_replacing_the_authenticator_needs_a_fresh_second_factor(signed_in: Clie
 
 def test_enrolment_ends_when_another_session_has_completed_it(client: Client, newcomer: User) -> None:
     slow = Client()
-    steps.give_password(slow, newcomer)
+    steps.open_link(slow, newcomer)
     slow.get(ENROL)
-    steps.give_password(client, newcomer)
+    steps.open_link(client, newcomer)
     client.get(ENROL)
     _confirm(client, newcomer)
     mine = steps.authenticator(newcomer).pk
@@ -252,7 +271,8 @@ def test_each_step_is_audited_without_codes(at_enrolment: Client, newcomer: User
     actions = list(Entry.objects.order_by("position").values_list("action", flat=True))
     assert actions == [
         Action.STAFF_CREATED,
-        Action.PASSWORD_ACCEPTED,
+        Action.SETUP_LINK_CREATED,
+        Action.SETUP_LINK_USED,
         Action.AUTHENTICATOR_ENROLLED,
         Action.RECOVERY_CODES_ISSUED,
         Action.RECOVERY_CODES_STORED,

@@ -1,18 +1,24 @@
 """Rows written by someone who has the whole database and no key: no money leaves, and an incident is raised."""
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
 from django.core.cache import cache
+from django.test import Client
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
 from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
-from tests.faults.harness import operations
+from backoffice.operations.states import Status
+from tests import factories
+from tests.faults.harness import impostors, operations
+from tests.faults.harness.refusals import assert_nothing_left as assert_nothing_was_sent
+from tests.faults.harness.refusals import balances, payment
 from tests.operations.forgeries import alter_content, forge
 from tests.sandbox_process import SandboxProcess
 
@@ -62,3 +68,29 @@ def test_content_altered_before_its_release_is_not_released(
     with pytest.raises(AlteredRecordError):
         operations.release(Operation.objects.get(pk=operation.pk), approver, sandbox)
     assert_nothing_left(sandbox, before, operation)
+
+
+@pytest.mark.parametrize("attempt", impostors.ATTEMPTS, ids=lambda attempt: attempt.__name__)
+def test_a_preparer_does_not_become_an_approver_too(
+    sandbox: SandboxProcess,
+    preparer: User,
+    approver: User,
+    attempt: Callable[[User, User], Client],
+) -> None:
+    """No row that a preparer writes alone gives a session in which an approver approves and sends."""
+    before, operation = balances(sandbox), payment(preparer)
+    browser = attempt(preparer, approver)
+    impostors.decide(browser, operation, operations.otp_for(operation, sandbox))
+    assert not Approval.objects.exists()
+    assert_nothing_was_sent(sandbox, before, operation)
+
+
+def test_what_the_impostors_try_is_what_an_approver_does(
+    sandbox: SandboxProcess, preparer: User, approver: User
+) -> None:
+    operation = payment(preparer)
+    browser = factories.sign_in(Client(), approver)
+    impostors.decide(browser, operation, operations.otp_for(operation, sandbox))
+    assert Approval.objects.get().approver == approver
+    assert Operation.objects.get().status == Status.APPROVED
+    assert Release.objects.exists()

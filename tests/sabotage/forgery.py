@@ -10,8 +10,83 @@ _BULK_RELEASE = (
     "::test_an_order_written_with_the_database_alone_releases_nothing_and_raises_an_incident"
 )
 _CHECKED_AT_THE_CLAIM = {"    seals.check_record(operation, approvals, release, trusts_digests=True)\n": ""}
+_IMPOSTORS = "tests/faults/test_forged_records.py::test_a_preparer_does_not_become_an_approver_too"
+_ROWS = "tests/accounts/test_altered_rows.py::"
 
 FORGERY = (
+    Safeguard(
+        "a password that was written into the database is not accepted",
+        "backoffice.accounts.models:User.check_password",
+        {"if self.is_genuine:": "if self.pk:"},
+        f"{_ROWS}test_a_password_written_into_the_database_is_not_accepted[none]",
+    ),
+    Safeguard(
+        "the seal of a password is that of the person",
+        "backoffice.accounts.models:User.sealed_content",
+        {'"password_of": self.pk': '"password_of": None'},
+        f"{_ROWS}test_a_password_written_into_the_database_is_not_accepted[of another]",
+    ),
+    Safeguard(
+        "the password alone sets up no authenticator",
+        "backoffice.accounts.second_factor:_check_may_enrol",
+        {"elif not request.session.allows_enrolment:": "elif not request.user.pk:"},
+        f"{_IMPOSTORS}[with_the_password_and_no_authenticator]",
+    ),
+    Safeguard(
+        "a one-time link sets up one authenticator",
+        "backoffice.accounts.second_factor:finish_enrolment",
+        {"    request.session.end_enrolment()\n": ""},
+        "tests/accounts/test_enrolment.py::test_the_session_of_the_link_has_no_second_enrolment",
+    ),
+    Safeguard(
+        "an authenticator is that of its person",
+        "backoffice.accounts.models:AuthenticatorDevice.verify_token",
+        {" or not self.is_genuine": ""},
+        f"{_IMPOSTORS}[with_the_password_and_his_own_authenticator]",
+    ),
+    Safeguard(
+        "the data of a session is that of its row",
+        "backoffice.accounts.sessions:SessionStore.key_salt",
+        {'f"{super().key_salt}:{self.row_key}"': "super().key_salt"},
+        f"{_IMPOSTORS}[with_the_data_of_a_session]",
+    ),
+    Safeguard(
+        "a one-time link is that of its person",
+        "backoffice.accounts.sign_in:open_setup_link",
+        {" or not found.is_genuine": ""},
+        f"{_IMPOSTORS}[with_a_link_of_his_own]",
+    ),
+    Safeguard(
+        "nothing is shown of a one-time link that was inserted into the database",
+        "backoffice.accounts.setup_links:handover_of",
+        {"    if not link.is_genuine:\n        return None\n": ""},
+        f"{_IMPOSTORS}[with_a_link_that_is_shown_to_him]",
+    ),
+    Safeguard(
+        "a start code is that of its link",
+        "backoffice.accounts.models:SetupLink.sealed_content",
+        {'            "code_digest": self.code_digest,\n': ""},
+        f"{_ROWS}test_an_altered_link_of_two_people_is_not_valid[another_start_code]",
+    ),
+    Safeguard(
+        "a one-time link expires when it was said",
+        "backoffice.accounts.models:SetupLink.sealed_content",
+        {'            "expires_at": canonical_time(self.expires_at),\n': ""},
+        f"{_ROWS}test_an_altered_link_of_two_people_is_not_valid[longer]",
+    ),
+    Safeguard(
+        "a link is shown to the two who agreed on it",
+        "backoffice.accounts.models:SetupLink.sealed_content",
+        {'            "link_for": self.link_for_id,\n            "code_for": self.code_for_id,\n': ""},
+        f"{_ROWS}test_nothing_is_shown_of_a_link_that_was_written_into_the_database[both_halves]",
+    ),
+    Safeguard(
+        "a password or an authenticator that was written into the database is reported",
+        "backoffice.operations.monitoring.recorded_rights:altered_accounts",
+        {" if not row.is_genuine": " if not row.pk"},
+        "tests/operations/monitoring/test_integrity_checks.py"
+        "::test_each_violation_is_found_by_exactly_its_check",
+    ),
     Safeguard(
         "roles that the audit log does not record are found",
         "backoffice.operations.monitoring.recorded_rights:_found",

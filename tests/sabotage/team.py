@@ -60,7 +60,6 @@ TEAM = (
         f"{_LINKS}:show_handover",
         {
             "found.shown_at is not None or ": "",
-            ", operation=operation, **unseen": ", operation=operation",
         },
         f"{_TEAM}::test_link_and_code_are_shown_once_to_the_two_who_agreed",
     ),

@@ -21,7 +21,7 @@ from backoffice.accounts.access import (
     second_factor_not_required,
 )
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
-from backoffice.accounts.second_factor import EnrolmentNotAllowedError
+from backoffice.accounts.second_factor import EnrolmentNeedsLinkError, EnrolmentNotAllowedError
 from backoffice.accounts.sessions import SessionStore, StaffRequest
 from backoffice.accounts.sign_in import (
     LockedOutError,
@@ -290,6 +290,8 @@ def enrol(request: StaffRequest) -> HttpResponse:
             form.add_error(
                 "code", gettext("Wrong code. Nothing was set up. Enter the code that the app shows now.")
             )
+    except EnrolmentNeedsLinkError:
+        return render(request, "accounts/enrolment_needs_link.html", status=403)
     except EnrolmentNotAllowedError:
         return redirect(access.url_with_next("accounts:second_factor", request.path))
     return _enrolment_page(request, device, form)

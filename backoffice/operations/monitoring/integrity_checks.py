@@ -34,7 +34,7 @@ from backoffice.operations.models.batches import ImportedRow
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
 from backoffice.operations.monitoring.recorded_delegations import altered_delegations
-from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
+from backoffice.operations.monitoring.recorded_rights import altered_accounts, unrecorded_rights
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EXECUTED, Outcome, Status
 from backoffice.policies.models import PolicyVersion
 from backoffice.recipients.models import RecipientState, RecipientVersion
@@ -156,6 +156,11 @@ def _versions_unlike_the_log(versions: Mapping[int, PolicyVersion]) -> list[str]
 def unrecorded_right(_scope: InspectionScope) -> list[str]:
     """A person has other roles or groups than the audit log records, or a role other permissions."""
     return unrecorded_rights()
+
+
+def altered_account(_scope: InspectionScope) -> list[str]:
+    """A password, authenticator or one-time link was written into the database, and is not accepted."""
+    return altered_accounts()
 
 
 def altered_delegation(_scope: InspectionScope) -> list[str]:
@@ -420,6 +425,12 @@ INTEGRITY_CHECKS = (
             "Every person has the roles and groups that the audit log records, and every role its permissions."
         ),
         unrecorded_right,
+        names_operations=False,
+    ),
+    IntegrityCheck(
+        "altered_account",
+        _("Every password, authenticator and one-time link was set through Countersign."),
+        altered_account,
         names_operations=False,
     ),
     IntegrityCheck(

@@ -1,13 +1,14 @@
-"""Whether the rights in the database are those that the audit log records."""
+"""Whether the rights in the database are those that the audit log records, and people sign in with what they set up."""
 
 from collections.abc import Mapping
 
 from django.contrib.auth.models import Group
 
-from backoffice.accounts.models import User
+from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
 from backoffice.accounts.roles import PERMISSIONS
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core.encryption import SealedRow
 from backoffice.operations.kinds.staffing import Staffing
 
 _ROLES_AFTER = {Action.STAFF_CREATED: "roles", Action.STAFF_ROLES_CHANGED: "after"}
@@ -22,6 +23,17 @@ def unrecorded_rights() -> list[str]:
     Read again if something is found: a change may have been made between the queries.
     """
     return _found() and _found()
+
+
+def altered_accounts() -> list[str]:
+    """The active people whose password, authenticator or one-time link was not stored by this program."""
+    people = User.objects.filter(is_active=True)
+    rows: list[SealedRow] = [
+        *people,
+        *AuthenticatorDevice.objects.filter(user__in=people).select_related("user"),
+        *SetupLink.objects.filter(user__in=people).select_related("user"),
+    ]
+    return sorted({row.owner for row in rows if not row.is_genuine})
 
 
 def _found() -> list[str]:

@@ -51,6 +51,8 @@ def as_approver(sinks: Sinks, canaries: Canaries) -> Reader:
     browser = Reader(sinks.pages)
     steps.give_password(browser, user, canaries.password + " ")
     steps.give_password(browser, user, canaries.password)
+    browser.post("/account/sign-out/")
+    steps.open_link(browser, user, canaries.password)
     browser.get("/account/authenticator/")
     device = steps.authenticator(user, confirmed=False)
     canaries.seed = device.totp().key

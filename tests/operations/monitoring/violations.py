@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, Permission
 from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice.accounts.groups import set_groups
-from backoffice.accounts.models import GroupMembership, StaffGroup, User
+from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, SetupLink, StaffGroup, User
 from backoffice.accounts.roles import Role
+from backoffice.accounts.staff import issue_setup_link
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import CheckpointDestination, Entry, LastVerification
@@ -172,6 +174,32 @@ def unrecorded_right(history: dict[str, Operation]) -> None:
 @violation
 def unrecorded_right__of_a_person_whom_nobody_invited(_history: dict[str, Operation]) -> None:
     factories.person("Ola Stranger")
+
+
+@violation
+def altered_account(history: dict[str, Operation]) -> None:
+    User.objects.filter(pk=history["pending"].preparer_id).update(
+        password=make_password("written from outside")
+    )
+
+
+@violation
+def altered_account__without_a_seal(history: dict[str, Operation]) -> None:
+    User.objects.filter(pk=history["pending"].preparer_id).update(seal=None)
+
+
+@violation
+def altered_account__by_the_authenticator_of_another(history: dict[str, Operation]) -> None:
+    preparer = history["pending"].preparer
+    AuthenticatorDevice.objects.filter(user=preparer).delete()
+    other = AuthenticatorDevice.objects.exclude(user=preparer).latest("created_at")
+    AuthenticatorDevice.objects.filter(pk=other.pk).update(user=preparer)
+
+
+@violation
+def altered_account__by_a_link(history: dict[str, Operation]) -> None:
+    issue_setup_link(history["pending"].preparer_id, actor=None)
+    SetupLink.objects.update(expires_at=timezone.now() + timedelta(days=400))
 
 
 @violation

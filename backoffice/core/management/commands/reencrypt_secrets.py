@@ -12,7 +12,8 @@ from backoffice.core.encryption import EncryptedRow, SealedRow
 
 
 class Command(BaseCommand):
-    """Covers authenticator seeds, API keys, and secrets to be shown once; and seals of operations.
+    """Covers authenticator seeds, API keys, and secrets to be shown once; and seals of operations,
+    passwords, authenticators and one-time links.
 
     One-time codes of releases are skipped: they are stored for 90 seconds at most. A seal is renewed only if it
     is valid under its key, so an altered row is not made valid. Safe to repeat.
