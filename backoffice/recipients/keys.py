@@ -55,7 +55,7 @@ def key_text(key: str) -> str:
     """Such a key in words, in the reader's language."""
     if key.startswith(BANK_PREFIX):
         bank_code, number = parse_bank_account_key(key)
-        return gettext("account {number} at the bank {code}").format(number=number, code=bank_code)
+        return gettext("account {number} at bank {code}").format(number=number, code=bank_code)
     if key.startswith(ADDRESS_PREFIX):
         return gettext("address {address}").format(address=key.removeprefix(ADDRESS_PREFIX))
     if key.startswith(USER_PREFIX):

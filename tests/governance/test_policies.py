@@ -429,7 +429,7 @@ def test_an_account_added_to_a_list_is_shown_and_counted_wherever_it_is_judged(
     put_in_effect(rule, lists=[{"name": "Suppliers", "keys": ["bank:044:0123456789", "user:ada"]}])
     lists = "Suppliers: bank:044:0123456789, bank:044:5555555555"
     as_administrator.post(f"{DRAFT}lists/", {"time_zone": "UTC", "lists": lists})
-    added, removed = "MALLORY, account 5555555555 at the bank 044", "user ada"
+    added, removed = "MALLORY, account 5555555555 at bank 044", "user ada"
     shown = page(as_administrator, DRAFT)
     assert (added in shown, removed in shown, "0123456789" in shown) == (True, True, False)
     operation = proposed_in_forms(as_administrator)
@@ -439,12 +439,12 @@ def test_an_account_added_to_a_list_is_shown_and_counted_wherever_it_is_judged(
     )
     shown = page(as_other, operation.get_absolute_url())
     assert "Recipients on lists 1 added, 1 removed" in shown
-    assert "account 5555555555 at the bank 044" in shown
+    assert "account 5555555555 at bank 044" in shown
     shown = page(as_other, f"{SETTINGS}proposals/{operation.pk}/")
     assert (added in shown, removed in shown) == (True, True)
     factories.approve(operation, other_administrator)
     assert added in page(as_other, f"{SETTINGS}versions/2/")
-    assert "List Suppliers: 2 recipients account 0123456789 at the bank 044" in page(as_other, SETTINGS)
+    assert "List Suppliers: 2 recipients account 0123456789 at bank 044" in page(as_other, SETTINGS)
 
 
 def test_another_time_zone_is_shown_and_counted_wherever_it_is_judged(
