@@ -205,6 +205,8 @@ def recipient_warnings(operation_id: UUID, kind: AnyKind, payload: Payload) -> l
     if isinstance(payload, BatchPayload) and not settings.RECIPIENT_COOLING_HOURS:
         return []
     paid = _paid_by(operation_id, kind, payload)
+    if not settings.RECIPIENT_COOLING_HOURS and not any(one.network for one in paid):
+        return []
     try:
         versions = versions_in_effect({one.key for one in paid} - {""})
     except AlteredRecipientError:

@@ -86,20 +86,11 @@ class RecordFault(TextChoices):
         "logged_approvals",
         _("the audit log does not show exactly these approvals of this content"),
     )
-    LOGGED_RELEASE = (
-        "logged_release",
-        _("the audit log does not show that this person released this content"),
-    )
-    BULK_RELEASE = (
-        "bulk_release",
-        _("a bulk send has no valid seal, or the audit log does not show it"),
-    )
+    LOGGED_RELEASE = "logged_release", _("the audit log does not show that this person released this content")
+    BULK_RELEASE = "bulk_release", _("a bulk send has no valid seal, or the audit log does not show it")
     LOGGED_CLOSING = "logged_closing", _("the audit log shows that the operation was already closed")
     BATCH_ROWS = "batch_rows", _("the rows of the batch are not those that were prepared and approved")
-    BATCH_LINK = (
-        "batch_link",
-        _("the operation does not match a row of the batch as prepared and approved"),
-    )
+    BATCH_LINK = "batch_link", _("the operation does not match a row of the batch as prepared and approved")
 
 
 def _faults(codes: Sequence[str]) -> str:
