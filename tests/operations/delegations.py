@@ -3,6 +3,7 @@
 import uuid
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
@@ -29,7 +30,7 @@ def delegated(person: User, stand_in: User, group: StaffGroup, **changes: Any) -
 
 def leave(person: User, stand_in: User, of: StaffGroup, **changes: Any) -> DelegationPayload:
     """A week of leave that begins tomorrow."""
-    first = timezone.now().date() + timedelta(days=1)
+    first = timezone.localdate(timezone=ZoneInfo("Africa/Lagos")) + timedelta(days=1)
     members: dict[str, Any] = {
         "person": person.pk,
         "person_name": person.full_name,

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
@@ -61,7 +62,8 @@ def sample_of(kind: str, person: Person) -> Payload:
     sample = SAMPLES[kind]
     if kind != "delegation":
         return sample
-    away, stand_in, today = person("approver"), person("second_approver"), timezone.localdate()
+    away, stand_in = person("approver"), person("second_approver")
+    today = timezone.localdate(timezone=ZoneInfo("Africa/Lagos"))  # the sample's
     of_both = {
         "person": away.pk,
         "person_name": away.full_name,
