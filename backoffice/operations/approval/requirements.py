@@ -13,10 +13,11 @@ from backoffice.operations import allow_list, errors
 from backoffice.operations.descriptions import History, Subject, batch_of, describe, describe_with, subject_of
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
+from backoffice.operations.models.reason_codes import ApprovalRule, coded, people_of_rule, rule_sentence
 from backoffice.policies.document import LAST_RULE, Level, Levels, approvals_in
 from backoffice.policies.evaluator import Decision, DescribedOperation, Evaluator, stricter, strictest
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
+from backoffice.policies.names import CurrentNames
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class ApprovalRequirement:
 
     @property
     def sentence(self) -> str:
-        """The rule in words."""
-        return rule_sentence(self.rule)
+        """The rule in words, with the names that people and groups have now."""
+        return rule_sentence(self.rule, CurrentNames.of(people_of_rule(self.rule)))
 
 
 def approval_requirement(subject: Subject) -> ApprovalRequirement:

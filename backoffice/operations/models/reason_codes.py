@@ -23,7 +23,7 @@ from backoffice.core.web.formatting import (
 from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
 from backoffice.operations.refusals import sentence
 from backoffice.operations.states import Outcome, Status
-from backoffice.policies.document import Rule
+from backoffice.policies.document import People, Rule
 from backoffice.policies.names import CurrentNames, people_of
 from backoffice.policies.sentences import last_rule_sentence
 from backoffice.policies.sentences import rule_sentence as policy_sentence
@@ -138,18 +138,20 @@ class ApprovalRule(TextChoices):
         _("Payments in {currency} require two approvers who are not the preparer."),
     )  # currency
     POLICY = "policy", _("Policy {version}, rule {number}: {sentence}.")  # version, number, policy_rule
-    LAST_OF_POLICY = (
-        "last_of_policy",
-        _("Policy {version}, last rule: {sentence}."),
-    )  # version, number, policy_rule
+    LAST_OF_POLICY = "last_of_policy", _("Policy {version}, last rule: {sentence}.")  # the same
 
 
-def rule_sentence(rule: Mapping[str, Any]) -> str:
-    """The stored rule of an operation in words, with the names that people and groups have now."""
+def people_of_rule(rule: Mapping[str, Any]) -> list[People]:
+    """Everybody whom the stored rule of an operation names."""
+    return people_of([Rule.model_validate(rule["policy_rule"])]) if "policy_rule" in rule else []
+
+
+def rule_sentence(rule: Mapping[str, Any], names: CurrentNames | None = None) -> str:
+    """The stored rule of an operation in words, with these names of people and groups or those of then."""
     if "policy_rule" not in rule:
         return code_sentence(ApprovalRule, rule)
     stored = Rule.model_validate(rule["policy_rule"])
-    decided = CurrentNames.of(people_of([stored])).in_rule(stored)
+    decided = names.in_rule(stored) if names else stored
     is_last = rule["code"] == ApprovalRule.LAST_OF_POLICY
     sentence = (
         last_rule_sentence(decided.levels) if is_last else policy_sentence(decided, rule.get("time_zone", ""))

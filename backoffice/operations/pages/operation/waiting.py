@@ -20,9 +20,10 @@ from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import people_of_rule, rule_sentence
 from backoffice.operations.states import Status
 from backoffice.policies.document import Levels
-from backoffice.policies.evaluator import Capacity, Hindrance, Person, Progress
+from backoffice.policies.evaluator import Capacity, Hindrance, Person
 from backoffice.policies.names import CurrentNames
 from backoffice.policies.sentences import level_text
 
@@ -59,7 +60,8 @@ class AblePerson:
 class Waiting:
     """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty.
 
-    `cooling_until` is when the time ends that its recipient cannot be paid before, if that holds it.
+    `cooling_until` is when the time ends that its recipient cannot be paid before, if that holds it. `rule` is the
+    operation's rule in words, with the names that people and groups have now.
     """
 
     levels: Sequence[WaitingLevel]
@@ -72,6 +74,7 @@ class Waiting:
     has_lost_approvals: bool = False
     escalated: str = ""
     cooling_until: datetime | None = None
+    rule: str = ""
 
     @property
     def is_held(self) -> bool:
@@ -121,10 +124,12 @@ def _described(operation: Operation, levels: Levels, until: datetime | None) -> 
     found = approvers_of(operation, levels)
     if operation.status == Status.APPROVED and found.progress.is_complete:
         return None
-    names = {in_whose_right(one): one.approved_by for one in found.counted}
-    texts = _level_texts(found.progress)
+    approved_by = {in_whose_right(one): one.approved_by for one in found.counted}
+    waiting_levels = tuple(one.level for one in found.progress.levels)
+    names = CurrentNames.of([*(level.of for level in waiting_levels), *people_of_rule(operation.rule)])
+    texts = [level_text(level) for level in names.in_levels(waiting_levels)]
     shown = [
-        WaitingLevel(text, [names[pk] for pk in one.given], one.missing)
+        WaitingLevel(text, [approved_by[pk] for pk in one.given], one.missing)
         for text, one in zip(texts, found.progress.levels, strict=True)
     ]
     return Waiting(
@@ -136,13 +141,8 @@ def _described(operation: Operation, levels: Levels, until: datetime | None) -> 
         is_tightened=levels != operation.required_levels,
         has_lost_approvals=len(found.counted) < len(operation.approvals.all()),
         cooling_until=until,
+        rule=rule_sentence(operation.rule, names),
     )
-
-
-def _level_texts(progress: Progress) -> list[str]:
-    """The levels in words, with the names that people and groups have now."""
-    levels = tuple(one.level for one in progress.levels)
-    return [level_text(level) for level in CurrentNames.of(level.of for level in levels).in_levels(levels)]
 
 
 def _acting(person: Person, can: Capacity) -> str:
