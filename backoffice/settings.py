@@ -403,7 +403,7 @@ NOTIFY_SENTENCES: bool = env.bool("COUNTERSIGN_NOTIFY_SENTENCES", default=False)
 #: Language of messages to shared channels, and to people whose language is that of their browser: `en` or `fr`.
 NOTIFY_LANGUAGE: str = env.str("COUNTERSIGN_NOTIFY_LANGUAGE", default="en")
 #: Hours after which an operation that waits for an approval is escalated to the people of the next level, or to
-#: administrators if there is none; and administrators are told of one that waits to be sent. Default: never.
+#: administrators if there is none; and administrators are notified of one that waits to be sent. Default: never.
 NOTIFY_ESCALATE_HOURS: int = env.int("COUNTERSIGN_NOTIFY_ESCALATE_HOURS", default=0)
 #: Hours after which a message that cannot be delivered is given up.
 NOTIFY_GIVE_UP_HOURS: int = env.int("COUNTERSIGN_NOTIFY_GIVE_UP_HOURS", default=72)

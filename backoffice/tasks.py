@@ -3,11 +3,13 @@
 They acknowledge early and are never retried: a lost, repeated or delayed message changes nothing.
 """
 
+import logging
 from functools import partial
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_process_init, worker_ready
+from celery.signals import worker_init, worker_process_init, worker_ready
+from django.db import DatabaseError, InterfaceError, connection
 
 from backoffice.core.logs import log_uncaught_exceptions
 from backoffice.core.models import ProcessRow
@@ -16,6 +18,7 @@ from backoffice.core.web.request_context import call_context
 from backoffice.ledger.mirror import sync
 from backoffice.operations.batches.checking import CHECK_TASK, check_file
 from backoffice.operations.batches.creation import create_operations
+from backoffice.operations.delivery import restore_check
 from backoffice.operations.delivery.release import SEND_TASK
 from backoffice.operations.delivery.send_queue import send_in_turn
 from backoffice.operations.workflow.approvals import CREATE_ROWS_TASK
@@ -23,6 +26,23 @@ from backoffice.operations.workflow.bulk_release import RELEASE_MANY_TASK, relea
 from backoffice.reports.exports import runner
 from backoffice.reports.exports.services import RUN_TASK
 from backoffice.webhooks import processing
+
+logger = logging.getLogger(__name__)
+
+
+@worker_init.connect
+def compare_at_start(**_of_celery: object) -> None:
+    """Compare the database with the journals, and begin that of this machine if nothing was sent yet.
+
+    A worker that did so only for its first payment would take its empty folder for a lost journal if another machine
+    had sent meanwhile.
+    """
+    try:
+        restore_check.compare_with_journals()
+    except (DatabaseError, InterfaceError) as exc:
+        logger.warning("The journals are not compared yet: %s", type(exc).__name__)
+    finally:
+        connection.close()  # the processes of the pool must not inherit it
 
 
 @worker_ready.connect

@@ -54,7 +54,7 @@ class AccessRow:
 
 
 def access_rows(people: Iterable[int] | None = None) -> list[AccessRow]:
-    """The rights of these people, or of all active people, by name. Two queries, or three if somebody is a stand-in."""
+    """The rights of these people, or of all active people, by name. Two queries; three if there are stand-ins."""
     chosen = (
         User.objects.filter(is_active=True) if people is None else User.objects.filter(pk__in=list(people))
     )

@@ -44,7 +44,7 @@ class Paid(NamedTuple):
 
 
 def paid_by(kind: AnyKind, payload: Payload) -> Paid:
-    """Whom a payment pays; without a key if it pays nobody."""
+    """The recipient of a payment; the key is empty if there is none."""
     debit = kind.debit(payload)
     network = str(getattr(payload, "network", "") or "")
     return Paid(kind.recipient(payload).key, debit.currency if debit else "", network)
@@ -84,7 +84,7 @@ def held_until(operation: Operation) -> datetime | None:
     """
     if not settings.RECIPIENT_COOLING_HOURS:
         return None
-    key = paid_by(*read_content(operation)).key  # a batch pays nobody itself: its operations do
+    key = paid_by(*read_content(operation)).key  # empty for a batch, whose operations have recipients
     try:
         found = versions_in_effect({key} - {""})
     except AlteredRecipientError as exc:

@@ -14,6 +14,12 @@ _COMPARED_BEFORE_SENDING = {"        restore_check.check_before_send(operation_i
 
 RESTORED = (
     Safeguard(
+        "a worker begins its journal when it starts",
+        "backoffice.tasks:compare_at_start",
+        {"        restore_check.compare_with_journals()\n": "        pass\n"},
+        f"{_LOST}test_a_worker_begins_its_journal_when_it_starts",
+    ),
+    Safeguard(
         "a restore between release and claim is found before the provider is read",
         "backoffice.operations.delivery.send:_read_and_claim",
         _COMPARED_BEFORE_SENDING,

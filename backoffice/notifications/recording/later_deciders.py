@@ -100,7 +100,7 @@ def _deciders(
 
 @transaction.atomic
 def _notify(operations: Sequence[Operation], deciders: Mapping[UUID, set[int]], now: datetime) -> int:
-    told: dict[UUID, set[int]] = defaultdict(set)
+    notified: dict[UUID, set[int]] = defaultdict(set)
     messages = Message.objects.filter(
         created_at__gte=min(one.prepared_at for one in operations),  # has an index
         operation__in=deciders,
@@ -109,10 +109,10 @@ def _notify(operations: Sequence[Operation], deciders: Mapping[UUID, set[int]], 
     )
     for operation, person in messages.filter(person__isnull=False).values_list("operation", "person"):
         if operation and person:
-            told[operation].add(person)
+            notified[operation].add(person)
     outbox = Outbox()
     for one in operations:
-        for person in sorted(deciders.get(one.pk, set()) - told[one.pk]):
+        for person in sorted(deciders.get(one.pk, set()) - notified[one.pk]):
             event = f"operation:{one.pk}:{person}:{Notice.WAITS}"
             page = one.get_absolute_url()
             outbox.add(

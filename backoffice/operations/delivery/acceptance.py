@@ -82,8 +82,8 @@ def reported_during(pause: Pause) -> Reported:
 
 
 def is_journal_missing() -> bool:
-    """Whether this machine, which has no journal, may not begin one: requests were sent, and nobody accepted that
-    their journal is lost.
+    """Whether this machine, which has no journal, may not begin one: requests were sent, and no two people
+    have accepted that their journal is lost.
     """
     return _requests_were_sent() and not _may_begin()
 

@@ -8,8 +8,8 @@ secrets nor recipients, nor a digest from which a recipient could be guessed.
 
 The journal is the only place outside the database that has the identity of a PostgreSQL database, and SQLite has
 none. A second place is not needed: without any journal payments pause (`delivery.acceptance`), and the identity only
-tells of a restore in which nothing is missing. If the journals went back together with the database, the checkpoints
-of the audit log outside the machine contradict it, which `delivery.restore_check` treats as a restore, too.
+shows a restore in which nothing is missing. If the journals were restored together with the database, the
+checkpoints of the audit log outside the machine contradict it, which `delivery.restore_check` treats as a restore.
 """
 
 import errno

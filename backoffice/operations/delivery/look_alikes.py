@@ -73,7 +73,7 @@ def check_not_executed(
     matches: Callable[[TransactionRecord], bool],
     check_time: Callable[[], None],
 ) -> None:
-    """Raise the reason if the list shows what an earlier attempt may have caused, and nobody declared another payment.
+    """Raise the reason if the list shows what an earlier attempt may have caused and no person declared otherwise.
 
     While the operation is approved, that attempt was proven not executed: an incident, and FoundLookAlikesError, so
     that people compare the records. Otherwise another process has sent the operation meanwhile, and the transaction

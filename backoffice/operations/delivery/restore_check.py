@@ -1,9 +1,9 @@
 """Detect a database that was restored to an earlier moment, and close what was sent before by matching.
 
-The journals outside the database are compared with it every round of the sweeper and before each request, in two
-ways: the database must still have every attempt in them, and it must be the same database with the same audit log.
-Each process compares the newest audit entry that it saw itself, too. A checkpoint outside the machine whose entry the
-log does not have is a finding like those of a journal.
+The journals outside the database are compared with it when a worker starts, every round of the sweeper and before
+each request, in two ways: the database must still have every attempt in them, and it must be the same database with
+the same audit log. Each process compares the newest audit entry that it saw itself, too. A checkpoint outside the
+machine whose entry the log does not have is a finding like those of a journal.
 
 A finding pauses all payments, deletes every release and raises one incident, in one commit. Two people resume: only
 lines written since the incident are compared from then on (`delivery.acceptance`). If the database is restored to

@@ -22,8 +22,14 @@ class Hold(SealedRow):
     The statement is sealed, since the next release depends on it.
     """
 
+    operation: models.ForeignKey[Operation]
+
     class Meta:
         abstract = True
+
+    @property
+    def owner(self) -> str:
+        return self.operation.reference
 
     @property
     def stated_at(self) -> datetime | None:
@@ -80,10 +86,6 @@ class LookAlike(Hold):
         }
 
     @property
-    def owner(self) -> str:
-        return self.operation.reference
-
-    @property
     def stated_at(self) -> datetime | None:
         return self.declared_at
 
@@ -134,10 +136,6 @@ class HolderChange(Hold):
             "at": canonical_time(self.confirmed_at) if self.confirmed_at else None,
             "reason": self.reason,
         }
-
-    @property
-    def owner(self) -> str:
-        return self.operation.reference
 
     @property
     def stated_at(self) -> datetime | None:

@@ -8,10 +8,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from celery import signals
+from django.db import OperationalError, transaction
 from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations.delivery import acceptance, journal, restore_check, send
@@ -23,6 +26,7 @@ from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.prepare import prepare_operation
+from backoffice.tasks import compare_at_start
 from tests import factories
 from tests.backups import backup
 from tests.operations.delivery.test_late_senders import claimed
@@ -67,6 +71,30 @@ def find_loss() -> None:
 
 def used() -> int:
     return Entry.objects.filter(action=Action.JOURNAL_IN_USE).count()
+
+
+def test_a_worker_begins_its_journal_when_it_starts(
+    provider: StubProvider, preparer: User, approver: User, released: Operation
+) -> None:
+    """So that payments sent from another machine meanwhile do not make its empty folder a lost journal."""
+    signals.worker_init.send(sender=None)
+    another = factories.approved(preparer, approver, amount=Decimal(70))
+    with transaction.atomic():
+        audit.record(Action.OPERATION_CLAIMED, actor=None, target=another)
+    shows(provider)
+    send.send_operation(released.pk)
+    assert (len(provider.posts), is_paused()) == (1, False)
+
+
+def test_a_worker_starts_while_the_database_is_away(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def away() -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(restore_check, "compare_with_journals", away)
+    compare_at_start()
+    assert "The journals are not compared yet: OperationalError" in caplog.text
 
 
 @pytest.mark.parametrize("by", ["send", "sweeper"])
