@@ -2,7 +2,8 @@
 
 Most operations can be approved by everyone with the permission, which the database answers. The others are few: those
 of which a level asks for certain people, those prepared under another version of the policies, those whose approvals no
-longer count, and those whose recipient is cooling. One query reads them, and the evaluator answers.
+longer count, and those whose recipient is cooling. Often there are none, which a query finds out; a second one
+reads what the evaluator has to know, and the evaluator answers.
 """
 
 from collections import defaultdict
@@ -79,7 +80,7 @@ def operations_waiting_for(user: User) -> QuerySet[Operation]:
 
 def waiting_count(user: User) -> int:
     """How many lines a list of them has, for the badge; which of them wait for certain people may be `BADGE_SECONDS`
-    old. One query.
+    old. One query, and those of `waiting_for` when that is as old.
     """
     found = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
     waiting = _waiting(user, found)
@@ -101,15 +102,15 @@ def is_waiting_for(user: User) -> Q:
 
 
 def waiting_for(user: User) -> WaitingFor:
-    """What this user can approve at the level that is open, or release, now. One query; more if the user is a stand-in
-    now, or if recipients are cooling.
+    """What this user can approve at the level that is open, or release, now. One query; two if the evaluator has to be
+    asked; more if the user is a stand-in now, or if recipients are cooling.
     """
     return _waiting(user, _evaluated(user))
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Of the operations of `_asking`: which the user can approve now, and which lack approvals, whoever gives them."""
+    """Of the operations to evaluate: which the user can approve now, and which lack approvals, whoever gives them."""
 
     able: frozenset[UUID] = frozenset()
     lacking: frozenset[UUID] = frozenset()
@@ -158,19 +159,23 @@ def _is_of_version_in_effect() -> Q:
     )
 
 
-def _asking(user: User) -> QuerySet[Operation]:
-    """The open operations about which the evaluator is asked, once for each approval, with what it has to know of the
-    approval and of the user.
-    """
+def _to_evaluate() -> QuerySet[Operation]:
+    """The open operations about which the evaluator has to be asked."""
     waits = Q(status=Status.PENDING) & ~Q(_IS_OF_EVERYONE, _is_of_version_in_effect())
     lacks = is_sent() & Q(_is_doubtful() | allow_list.may_need_one_more(), status=Status.APPROVED)
+    return Operation.objects.filter(IS_OPEN, waits | lacks)
+
+
+def _with_approvals(operations: QuerySet[Operation], user: User) -> QuerySet[Operation]:
+    """These operations, each once for each approval, with what the evaluator has to know of the approval and of the
+    user.
+    """
     counted = Coalesce("approvals__on_behalf_of", "approvals__approver")
     acting = in_effect().filter(stand_in=user).order_by().values("stand_in")
     ids = acting.annotate(ids=StringAggregate(Cast("pk", CharField())))
     own = Value(user.pk)
     return (
-        Operation.objects.filter(IS_OPEN, waits | lacks)
-        .select_related("preparer")
+        operations.select_related("preparer")
         .annotate(
             newest=_newest_version(),
             own=own,
@@ -227,8 +232,10 @@ def _is_entitled(person: str) -> Case:
 def _evaluated(user: User) -> Evaluated:
     if not any(_may_now(user, name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE)):
         return Evaluated()
+    if not _to_evaluate().exists():
+        return Evaluated()
     found: dict[UUID, list[Operation]] = defaultdict(list)
-    for row in _asking(user):
+    for row in _with_approvals(_to_evaluate(), user):
         found[row.pk].append(row)
     if not found:
         return Evaluated()
