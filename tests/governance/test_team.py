@@ -538,7 +538,7 @@ def test_a_group_that_nobody_agreed_on_is_not_recorded(as_administrator: Client,
     groups.set_groups(approver, [groups.create_group("Treasury").pk], operation=uuid.uuid4())
     shown = text_of(as_administrator.get(reverse("governance:person", args=[approver.pk])))
     assert re.search(r"Group Treasury \d+ \w+ \d+ Not recorded", shown)
-    assert re.search(r"Role Approver \d+ \w+ \d+ Since the account was created", shown)
+    assert re.search(r"Role Approver \d+ \w+ \d+ At account creation", shown)
 
 
 def review(actor: User) -> Operation:

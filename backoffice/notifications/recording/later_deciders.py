@@ -1,8 +1,8 @@
-"""Who can decide an operation only since a policy, a right or a delegation changed hears that it waits: once.
+"""People who can decide an operation only since a policy, a right or a delegation changed are notified of it once.
 
 Whoever could decide when it was prepared or approved is notified of that entry of the audit log. This finds the others,
-who have no message about the operation yet. A process evaluates what it evaluated before only after people or policies
-have changed; the rows of batches are left out.
+who have no message about the operation yet. An operation is evaluated again only after people or policies have changed.
+Rows of batches are left out.
 """
 
 from collections import defaultdict
