@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 from unittest import mock
 from uuid import UUID
@@ -21,6 +22,7 @@ from django.test import override_settings
 from greenlet import greenlet
 from kombu import Connection
 from kombu.pools import producers
+from kombu.simple import SimpleQueue
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
@@ -334,12 +336,17 @@ def _at_once(work: Callable[[], Result]) -> Callable[[], Result]:
 def queued_tasks() -> list[str]:
     """Take the messages that the broker holds; returns the operations they name."""
     queued: list[str] = []
-    with BROKER.SimpleQueue("celery") as queue:
-        while True:
-            try:
-                message = queue.get_nowait()
-            except queue.Empty:
-                return queued
-            message.ack()
-            if message.headers["task"] == SEND_TASK:
-                queued.append(message.payload[0][0])
+    queue = _queue()
+    while True:
+        try:
+            message = queue.get_nowait()
+        except queue.Empty:
+            return queued
+        message.ack()
+        if message.headers["task"] == SEND_TASK:
+            queued.append(message.payload[0][0])
+
+
+@cache
+def _queue() -> SimpleQueue:
+    return BROKER.SimpleQueue("celery")
