@@ -142,6 +142,10 @@ _CREATING = (
     _("Fully approved. Each row becomes an operation. Nothing is sent yet. This page updates automatically."),
 )
 _RESOLVED = (_("Succeeded"), _("Two people resolved the outcome as executed."))
+_PAID_ELSEWHERE = (
+    _("Succeeded"),
+    _("No request was made from here: two people resolved it as already paid."),
+)
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     # of what is applied here; what is sent has other texts
     Status.APPROVED: (
@@ -469,7 +473,7 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
     if is_applied_locally(operation):
         return KINDS[operation.kind].success_texts or _APPLIED
     if attempt is not None and attempt.resolution_id:
-        return _RESOLVED
+        return _RESOLVED if attempt.released_by_id else _PAID_ELSEWHERE
     return (KINDS[operation.kind].success_texts if operation.kind in KINDS else None) or _TEXTS[status]
 
 
