@@ -2,6 +2,7 @@
 
 import pytest
 
+from backoffice.accounts.models import User
 from backoffice.ledger import provider_list
 from backoffice.operations import errors, jobs
 from backoffice.operations.delivery import journal
@@ -62,10 +63,11 @@ def test_a_restore_between_approval_and_release_lets_nobody_release_again(stage:
 
 
 def test_what_was_paid_before_a_restore_without_a_journal_is_resolved_by_two_people(
-    stage: FaultStage,
+    stage: FaultStage, second_approver: User
 ) -> None:
     """Nothing here shows that it was sent; the provider's list does."""
-    (operation,) = stage.released("withdrawal")
+    earlier, operation = stage.released("transfer", "withdrawal")
+    stage.enqueue(earlier)
     before = backup()
     stage.enqueue(operation)
     journal.own_path().unlink()
@@ -76,14 +78,14 @@ def test_what_was_paid_before_a_restore_without_a_journal_is_resolved_by_two_peo
     assert (status_of(operation), operation.attempts.count()) == (Status.APPROVED, 0)
     listed = provider_list.transactions_since(operation.currency, operation.prepared_at).records
     (paid,) = [record for record in listed if record.amount == operation.amount]
-    resolution = proposed(operation, stage.preparer, "executed", paid.transaction_id)
+    resolution = proposed(operation, stage.approver, "executed", paid.transaction_id)
     with pytest.raises(errors.SelfApprovalError):
-        factories.approve(resolution, stage.preparer)
-    factories.approve(resolution, stage.approver)
+        factories.approve(resolution, stage.approver)
+    factories.approve(resolution, second_approver)
     assert status_of(operation) == Status.SUCCEEDED
     assert operation.attempts.get().provider_transaction_id == paid.transaction_id
     with pytest.raises(errors.WrongStatusError):
         operations.release(operation, stage.approver, stage.provider)
     stage.enqueue(operation)
     jobs.send_due()
-    assert len(stage.provider.ledger()["orders"]) == 1
+    assert len(stage.provider.ledger()["orders"]) == 2

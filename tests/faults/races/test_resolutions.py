@@ -1,15 +1,18 @@
 """People resolve an operation at the same moment as each other and as the automatic check (faults 12 and 16)."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import AnotherPayment
+from backoffice.operations.kinds.base import Payload
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
+from backoffice.operations.workflow.prepare import prepare_operation
 from tests import factories
 from tests.faults.races.actions import (
     approved_to_another_account,
@@ -84,9 +87,13 @@ def test_a_concurrent_release_and_resolution_as_paid_end_once(
         shows(provider, record(paid))
         send.send_operation(factories.release(operation, approver).pk)
         assert operation.look_alikes.get().transaction_id == paid
+        form = resolution_form(operation, "executed", paid)
+        assert form.is_valid(), form.errors
+        content: Payload = form.payload()
 
-        def resolves(operation: Operation = operation, paid: str = paid) -> None:
-            factories.approve(proposed(operation, preparer, "executed", paid), second_approver)
+        def resolves(content: Payload = content) -> None:
+            resolution = prepare_operation(uuid4(), actor=preparer, kind="resolution", payload=content)
+            factories.approve(resolution, second_approver)
 
         def releases(operation: Operation = operation, paid: str = paid) -> None:
             factories.release(operation, approver, statement=AnotherPayment((paid,), "Another invoice"))
