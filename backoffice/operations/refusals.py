@@ -308,7 +308,7 @@ class Refusal(TextChoices):
         "look_alike",
         _(
             "The provider already shows a similar transaction that no operation here explains: {transactions}. "
-            "Nothing was sent. Compare them. If it is this payment, two people resolve the operation with it."
+            "Nothing was sent. Compare them."
         ),
     )
     OPEN_INCIDENT = (

@@ -323,7 +323,7 @@ class ResponseCode(TextChoices):
         "in_journal",
         _("Sent before the database was restored, according to the journal of {machine}"),
     )
-    PAID_ELSEWHERE = "paid_elsewhere", _("Not sent from here. Resolved by {people} ({resolution}): {reason}")
+    PAID_OUTSIDE = "paid_outside", _("Not sent by Countersign. Resolved by {people} ({resolution}): {reason}")
 
 
 Response: TypeAlias = "dict[str, str]"

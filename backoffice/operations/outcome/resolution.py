@@ -139,7 +139,7 @@ def _add_payment(operation: Operation, resolution: Operation, payload: Resolutio
     kind, content = found
     now, approvals = clock.now(), resolution.approvals.select_related("approver", "on_behalf_of")
     response = coded(
-        ResponseCode.PAID_ELSEWHERE,
+        ResponseCode.PAID_OUTSIDE,
         resolution=resolution.reference,
         people=", ".join([str(resolution.preparer), *(one.approved_by for one in approvals)]),
         reason=payload.reason,

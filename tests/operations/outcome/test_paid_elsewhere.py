@@ -307,10 +307,10 @@ def test_the_page_offers_it_beside_the_records(
     resolution = proposed(held, preparer)
     html = text_of(show(as_approver, held))
     assert resolution.reference in html
-    assert "This transaction is this payment…" not in html
+    assert PAGE not in html
     assert do(as_approver, resolution, "approve").status_code == 302
     closed = text_of(show(as_approver, held))
-    assert "No request was made from here" in closed
+    assert "Succeeded, not sent by Countersign" in closed
     assert "None" not in closed
     receipt = text_of(as_approver.get(f"/operations/{held.pk}/receipt/"))
     assert "T-PAID" in receipt
@@ -320,7 +320,7 @@ def test_the_page_offers_it_beside_the_records(
 def test_the_page_does_not_offer_it_without_the_permission(
     held: Operation, sign_in: SignIn, auditor: User
 ) -> None:
-    assert "This transaction is this payment…" not in text_of(show(sign_in(Client(), auditor), held))
+    assert PAGE not in text_of(show(sign_in(Client(), auditor), held))
 
 
 def test_the_approver_reads_that_somebody_declared_it_another_payment(

@@ -110,6 +110,9 @@ class ResolutionForm(KindForm):
         self.attempt: Attempt | None = None
         if self.not_sent is not None:
             self.title = gettext("Resolve as already paid")
+            self.fields["transaction_id"].help_text = gettext(
+                "The provider's record becomes part of what is approved."
+            )
             del self.fields["choice"]
         _, attempt = open_attempt(operation_id)
         if attempt is not None and clock.now() < attempt.execution_deadline:
@@ -452,7 +455,7 @@ def _declared_otherwise(payload: ResolutionPayload) -> list[str]:
 
 def _sent_text(payload: ResolutionPayload) -> str:
     if payload.sent_at is None:
-        return gettext("No request was made from here")
+        return gettext("Not by Countersign")
     return gettext("{time}, attempt {number}").format(
         time=local_time(payload.sent_at), number=payload.attempt
     )

@@ -192,7 +192,7 @@ def _context(
         "is_second_factor_fresh": has_fresh_second_factor(request),
         "turn": turn,
         "expected_wait": _expected_wait(turn) if panel.may_approve_and_send or panel.may_release else None,
-        "came_back": reason_not_sent(operation, timeline, turn),
+        "came_back": "" if resolution.pending else reason_not_sent(operation, timeline, turn),
         "refused": refused,
         "decision": _form(ApprovalForm, refused, request, wants) if panel.may_approve else None,
         "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,

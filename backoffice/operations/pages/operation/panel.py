@@ -144,7 +144,7 @@ _CREATING = (
 _RESOLVED = (_("Succeeded"), _("Two people resolved the outcome as executed."))
 _PAID_ELSEWHERE = (
     _("Succeeded"),
-    _("No request was made from here: two people resolved it as already paid."),
+    _("Not sent by Countersign: two people resolved it as already paid."),
 )
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     # of what is applied here; what is sent has other texts
@@ -308,7 +308,8 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
 
 _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
     Refusal.LOOK_ALIKE: _(
-        "If that transaction is a different payment, enter the reason, then choose “Send”."
+        "If it is this payment, choose “This transaction is this payment…”. If it is a different one, enter the "
+        "reason, then choose “Send”."
     ),
     **dict.fromkeys(
         (Refusal.HOLDER_CHANGED, Refusal.HOLDER_NOT_FOUND),

@@ -192,7 +192,7 @@ def _sent_note(operation: Operation, turn: QueuePosition | None) -> str:
 
 
 def _begun_note(attempt: Attempt) -> str:
-    return local_time(attempt.started_at) if attempt.released_by_id else gettext("not from here")
+    return local_time(attempt.started_at) if attempt.released_by_id else gettext("not by Countersign")
 
 
 def _applied_note(operation: Operation) -> str:
