@@ -153,6 +153,12 @@ RECORD = (
         f"{_PAID}test_a_release_at_the_same_time_is_not_overtaken",
     ),
     Safeguard(
+        "what a journal shows as sent is not closed as paid without it",
+        "backoffice.operations.kinds.resolution.case:may_be_paid_elsewhere",
+        {"        and not LostAttempt.objects.keeps_open(operation)\n": ""},
+        f"{_PAID}test_what_a_journal_shows_as_sent_is_left_to_the_checks",
+    ),
+    Safeguard(
         "nothing is sent while a resolution says that it is paid",
         "backoffice.operations.policy:_check_not_paid",
         {

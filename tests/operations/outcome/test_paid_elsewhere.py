@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -17,10 +17,11 @@ from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import AnotherPayment, withdraw_release
 from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
 from backoffice.operations.models.reconciliation import Comparison
 from backoffice.operations.monitoring import inspection
 from backoffice.operations.reconciliation import runner
@@ -321,6 +322,29 @@ def test_the_page_does_not_offer_it_without_the_permission(
     held: Operation, sign_in: SignIn, auditor: User
 ) -> None:
     assert PAGE not in text_of(show(sign_in(Client(), auditor), held))
+
+
+@pytest.mark.parametrize("cause", ["", PauseCause.JOURNAL_LOST, PauseCause.DATABASE_RESTORED])
+def test_the_page_offers_it_without_a_similar_transaction_after_a_loss(
+    preparer: User, approver: User, as_preparer: Client, cause: str
+) -> None:
+    approved = factories.approved(preparer, approver)
+    if cause:
+        with transaction.atomic():
+            pause.pause_because_of(PauseCause(cause))
+    is_offered = f"{PAGE}?operation={approved.pk}" in text_of(show(as_preparer, approved))
+    assert is_offered == bool(cause)
+
+
+def test_what_a_journal_shows_as_sent_is_left_to_the_checks(
+    provider: StubProvider, preparer: User, approver: User, as_preparer: Client
+) -> None:
+    approved = factories.approved(preparer, approver)
+    with transaction.atomic():
+        factories.lost_attempt(factories.incident_of_restore(), approved)
+    shows(provider, record("T-PAID"))
+    assert "no unknown outcome" in refused(approved, "T-PAID", choice="executed")
+    assert PAGE not in text_of(show(as_preparer, approved))
 
 
 def test_the_approver_reads_that_somebody_declared_it_another_payment(
