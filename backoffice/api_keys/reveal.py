@@ -18,7 +18,8 @@ from backoffice.api_keys.models import Rotation
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core.encryption import DecryptionError
-from backoffice.operations.models.operations import Operation, Secret
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.secret import Secret
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

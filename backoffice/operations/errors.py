@@ -256,7 +256,9 @@ class JournalLostError(DatabaseRestoredError):
 
 
 class MaybeExecutedError(OperationError):
-    """It must not end as unsent, since a journal shows an attempt that the database does not have."""
+    """It must not end as unsent: a journal shows an attempt that the database does not have, or a resolution that
+    waits for approval says that it is paid.
+    """
 
     code = Refusal.MAYBE_EXECUTED
 

@@ -25,6 +25,7 @@ from backoffice.operations.approval.progress import (
 from backoffice.operations.approval.requirements import required_levels
 from backoffice.operations.kinds.base import LocalKind, Payload
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
+from backoffice.operations.kinds.resolution.case import pending_resolution
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Operation, Release
@@ -184,12 +185,14 @@ def check_may_release(
 
 
 def _check_not_paid(operation: Operation) -> None:
-    """Raises OperationError while an open incident says that the operation was executed although it is recorded as not
-    executed. Whoever acknowledges it has compared the records.
+    """Raises OperationError while an open incident, or a resolution that waits for approval, says that it was
+    executed although it is recorded as not executed. Whoever acknowledges or rejects it has compared the records.
     """
     says_so = Incident.objects.filter(operation=operation, kind__in=POSSIBLY_PAID)
     if says_so.filter(acknowledged_at__isnull=True).exists():
         raise errors.OperationError(Refusal.OPEN_INCIDENT)
+    if pending := pending_resolution(operation):
+        raise errors.OperationError(Refusal.RESOLUTION_PENDING, resolution=pending.reference)
 
 
 def _check_administrators() -> None:

@@ -300,15 +300,15 @@ class Refusal(TextChoices):
         "possibly_executed",
         _(
             "An earlier attempt may have been executed: the provider shows {transactions}. The "
-            "operation was not sent again. Compare the records, and cancel the operation if it is "
-            "already paid."
+            "operation was not sent again. Compare the records. If it is paid, two people resolve the "
+            "operation with that transaction."
         ),
     )
     LOOK_ALIKE = (
         "look_alike",
         _(
             "The provider already shows a similar transaction that no operation here explains: {transactions}. "
-            "Nothing was sent. Compare them, then cancel the operation if it is already paid."
+            "Nothing was sent. Compare them."
         ),
     )
     OPEN_INCIDENT = (
@@ -316,6 +316,10 @@ class Refusal(TextChoices):
         _(
             "An open incident says that this may already be paid. Compare the records and acknowledge it first."
         ),
+    )
+    RESOLUTION_PENDING = (
+        "resolution_pending",
+        _("{resolution} says that this is already paid, and awaits approval. Approve or reject it first."),
     )
     LOOK_ALIKE_REASON_MISSING = (
         "look_alike_reason_missing",

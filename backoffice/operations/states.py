@@ -25,8 +25,8 @@ class Status(TextChoices):
 
 EDGES: dict[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.CANCELLED}),
-    # Directly to succeeded only for what is applied here and never sent (`LocalKind`); the trigger checks
-    # this too.
+    # Directly to succeeded only for what is applied here and never sent (`LocalKind`), and for what two people resolved
+    # as paid without a request from here; the trigger checks this too.
     Status.APPROVED: frozenset({Status.SENDING, Status.SUCCEEDED, Status.EXPIRED, Status.CANCELLED}),
     # Back to approved only on proof: no byte was sent, or the provider refused the one-time code.
     Status.SENDING: frozenset(

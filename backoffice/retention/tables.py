@@ -36,6 +36,7 @@ from backoffice.operations.models import (
     reconciliation,
 )
 from backoffice.operations.models.saved_items import SavedView
+from backoffice.operations.models.secret import Secret
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.models import PolicyVersion
 from backoffice.recipients.models import RecipientVersion
@@ -192,7 +193,7 @@ _BOUNDED = [
         (ledger.Mirror, _ONE_ROW),
         (ledger.Sighting, "empty between two counts of the provider's list"),
         (operations.Release, "deleted when it is sent, withdrawn or expires"),
-        (operations.Secret, "deleted when it was shown or used"),
+        (Secret, "deleted when it was shown or used"),
         (batches.PayoutFileRow, "deleted with its file, or when the file is submitted"),
         (batches.ColumnMapping, _ONE_PER_PERSON),
         (monitoring.Inspection, _ONE_ROW),

@@ -18,7 +18,8 @@ from backoffice.api_keys.reveal import SecretGoneError, StaleSecondFactorError
 from backoffice.api_keys.rotation import abandon_rotation, start_rotation
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.operations.models.operations import Operation, Secret
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.secret import Secret
 from tests import factories
 from tests.api_keys import steps
 from tests.api_keys.steps import text_of

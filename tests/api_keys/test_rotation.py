@@ -28,7 +28,8 @@ from backoffice.audit.models import Entry
 from backoffice.core import credentials
 from backoffice.core.gateway import gateway
 from backoffice.core.models import GatewayKey
-from backoffice.operations.models.operations import Operation, Secret
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.secret import Secret
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.approvals import cancel_operation
 from payments_gateway import CredentialsError

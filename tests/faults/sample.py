@@ -44,6 +44,8 @@ SAMPLE = {
         "test_a_payment_waits_for_the_claim_of_another_to_the_same_recipient",
         "test_a_restore_between_release_and_claim_sends_nothing_again",
         "test_a_restore_between_approval_and_release_lets_nobody_release_again",
+        "test_what_was_paid_before_a_restore_without_a_journal_is_resolved_by_two_people",
+        "test_a_concurrent_release_and_resolution_as_paid_end_once",
         "test_a_request_begins_or_its_operation_is_returned",
         "test_two_concurrent_claims_of_one_balance_are_sent_one_after_the_other",
         "test_two_sweepers_and_two_workers_send_and_close_each_operation_once",

@@ -59,7 +59,7 @@ PROOF = (
     Safeguard(
         "people choose no other than the one that the provider named",
         "backoffice.operations.kinds.resolution.case:claim_problem",
-        {"    if attempt.id_received_at and received != transaction_id:\n": "    if not transaction_id:\n"},
+        {"attempt and attempt.id_received_at and received != transaction_id:\n": "not transaction_id:\n"},
         (
             "tests/operations/outcome/test_claimed_then_failed.py::test_a_resolution_cannot_choose_anothe"
             "r_than_the_named_transaction"

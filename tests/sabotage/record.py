@@ -2,6 +2,8 @@
 
 from tests.sabotage.workshop import Safeguard
 
+_PAID = "tests/operations/outcome/test_paid_elsewhere.py::"
+
 RECORD = (
     Safeguard(
         "nobody resolves an unknown outcome alone",
@@ -66,7 +68,7 @@ RECORD = (
     ),
     Safeguard(
         "a status is resolved as the provider shows it then",
-        "backoffice.operations.outcome.resolution:check_meaning_unchanged",
+        "backoffice.operations.outcome.resolution:_check_meaning_unchanged",
         {"    if statuses.get(seen.transaction_id) != seen.status:\n": "    if not statuses:\n"},
         (
             "tests/operations/outcome/test_resolved_as_transaction.py::test_a_status_changed_since_the_pr"
@@ -84,6 +86,113 @@ RECORD = (
             "tests/operations/outcome/test_resolution.py::test_a_resolution_is_not_applied_if_a_check_clo"
             "sed_it_first"
         ),
+    ),
+    Safeguard(
+        "nobody names the transaction that paid an operation alone",
+        "backoffice.operations.policy:_check_other_person",
+        {"    if person.pk == operation.preparer_id:\n": "    if person.pk is None:\n"},
+        f"{_PAID}test_the_person_who_names_it_cannot_approve",
+    ),
+    Safeguard(
+        "the transaction that paid an operation matches it",
+        "backoffice.operations.kinds.resolution.case:payment_problem",
+        {
+            'if direction(record) == "in" or not kind.is_match(payload, record):': 'if direction(record) == "in":'
+        },
+        f"{_PAID}test_a_transaction_that_does_not_match_is_refused[amount]",
+    ),
+    Safeguard(
+        "the transaction that paid an operation is not older than it",
+        "backoffice.operations.kinds.resolution.case:read_payment",
+        {"prepared_at) - Attempt.CLOCK_SKEW\n": "prepared_at) - 999 * Attempt.CLOCK_SKEW\n"},
+        f"{_PAID}test_a_transaction_that_does_not_match_is_refused[older]",
+    ),
+    Safeguard(
+        "the transaction that paid an operation is no other operation's",
+        "backoffice.operations.kinds.resolution.case:claim_problem",
+        {"if attempt else other.exclude(operation=operation)\n": "if attempt else other.none()\n"},
+        f"{_PAID}test_a_transaction_of_another_operation_is_refused",
+    ),
+    Safeguard(
+        "a claim since the proposal is found",
+        "backoffice.operations.outcome.resolution:_add_payment",
+        {"    operation.attempts.filter(provider": "    Attempt.objects.filter(provider"},
+        f"{_PAID}test_a_transaction_claimed_meanwhile_closes_nothing",
+    ),
+    Safeguard(
+        "the transaction that paid an operation is read again before it closes it",
+        "backoffice.operations.outcome.resolution:_check_payment",
+        {
+            "    if record is None or record.status != seen.status or payment_problem(operation, record):\n": (
+                "    if record is None:\n"
+            )
+        },
+        f"{_PAID}test_a_transaction_that_changed_since_closes_nothing",
+    ),
+    Safeguard(
+        "an altered operation is not closed as paid",
+        "backoffice.operations.outcome.resolution:_check_payment",
+        {"    if stop_if_altered(operation.pk):\n": "    if not operation.pk:\n"},
+        f"{_PAID}test_an_altered_operation_is_not_closed_as_paid",
+    ),
+    Safeguard(
+        "what was sent meanwhile is not closed as paid without a request",
+        "backoffice.operations.outcome.resolution:_add_payment",
+        {
+            "    if operation.status != Status.APPROVED:\n        raise _known_outcome(operation)\n": "",
+            "    if not may_be_paid_elsewhere(operation) or found is None or seen is None:\n": (
+                "    if found is None or seen is None:\n"
+            ),
+        },
+        f"{_PAID}test_an_operation_that_was_sent_meanwhile_is_not_resolved",
+    ),
+    Safeguard(
+        "what is released is not closed as paid",
+        "backoffice.operations.kinds.resolution.case:may_be_paid_elsewhere",
+        {"        and not Release.objects.filter(operation=operation).exists()\n": ""},
+        f"{_PAID}test_a_release_at_the_same_time_is_not_overtaken",
+    ),
+    Safeguard(
+        "what a journal shows as sent is not closed as paid without it",
+        "backoffice.operations.kinds.resolution.case:may_be_paid_elsewhere",
+        {"        and not LostAttempt.objects.keeps_open(operation)\n": ""},
+        f"{_PAID}test_what_a_journal_shows_as_sent_is_left_to_the_checks",
+    ),
+    Safeguard(
+        "nothing is sent while a resolution says that it is paid",
+        "backoffice.operations.policy:_check_not_paid",
+        {
+            "    if pending := pending_resolution(operation):\n        raise": (
+                "    if pending := pending_resolution(operation):\n        _ ="
+            )
+        },
+        f"{_PAID}test_it_is_not_sent_cancelled_or_expired_while_the_resolution_waits",
+    ),
+    Safeguard(
+        "nothing ends as unsent while a resolution says that it is paid",
+        "backoffice.operations.lifecycle.transitions:_check_may_end",
+        {
+            "    if operation.status == Status.APPROVED and (": "    if operation.status == Status.PENDING and ("
+        },
+        f"{_PAID}test_it_is_not_sent_cancelled_or_expired_while_the_resolution_waits",
+    ),
+    Safeguard(
+        "trigger: what is sent succeeds without a request only by an approved resolution",
+        "backoffice.operations.migrations.0021_paid_elsewhere:_PAID_ELSEWHERE",
+        {"resolution.status IN ('approved', 'succeeded'))": "resolution.id IS NOT NULL)"},
+        f"{_PAID}test_the_database_lets_no_unapproved_resolution_close_it",
+    ),
+    Safeguard(
+        "trigger: what is released is not closed as paid",
+        "backoffice.operations.migrations.0021_paid_elsewhere:_PAID_ELSEWHERE",
+        {'    "AND NOT EXISTS (SELECT 1 FROM operations_release WHERE operation_id = NEW.id)"\n': ""},
+        f"{_PAID}test_the_database_closes_nothing_as_paid_that_is_released",
+    ),
+    Safeguard(
+        "constraint: an attempt without a releaser is of a resolution",
+        "backoffice.operations.migrations.0021_paid_elsewhere:Migration",
+        {'                        ("resolution__isnull", False),\n': ""},
+        f"{_PAID}test_the_database_keeps_no_attempt_that_neither_a_person_nor_a_resolution_made",
     ),
     Safeguard(
         "a resumption ends only the pause that was signed",

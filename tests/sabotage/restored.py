@@ -255,7 +255,7 @@ RESTORED = (
     ),
     Safeguard(
         "what may have been executed does not end as unsent",
-        "backoffice.operations.lifecycle.transitions:transition",
+        "backoffice.operations.lifecycle.transitions:_check_may_end",
         {
             "        raise MaybeExecutedError\n": "        pass\n",
         },

@@ -75,9 +75,9 @@ class People:
         return self._deciders[operation.pk]
 
     def owners(self, operation: Operation) -> set[int]:
-        """Its preparer, and who released its last attempt."""
+        """Its preparer, and who released its last attempt, if anybody did."""
         last = max(operation.attempts.all(), key=lambda attempt: attempt.number, default=None)
-        return {operation.preparer_id} | ({last.released_by_id} if last else set())
+        return {operation.preparer_id} | ({last.released_by_id} if last and last.released_by_id else set())
 
 
 def operation_ids(entries: Iterable[Entry]) -> set[UUID]:

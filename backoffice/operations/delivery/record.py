@@ -20,7 +20,7 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation, Secret
+from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
 from backoffice.operations.models.reason_codes import (
     IncidentKind,
     Response,
@@ -29,6 +29,7 @@ from backoffice.operations.models.reason_codes import (
     recorded_outcome,
     responses_sentence,
 )
+from backoffice.operations.models.secret import Secret
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError, NotSentError, OtpRejectedError, RejectedError
 
@@ -297,9 +298,10 @@ def _store_secret(operation: Operation, attempt: Attempt, result: SendResult) ->
 
     Runs in the transaction that records the response.
     """
-    if result.secret is None or Secret.objects.filter(operation=operation).exists():
+    viewer = attempt.released_by
+    if result.secret is None or viewer is None or Secret.objects.filter(operation=operation).exists():
         return
-    secret = Secret(operation=operation, viewer=attempt.released_by, encrypted_at=clock.now())
+    secret = Secret(operation=operation, viewer=viewer, encrypted_at=clock.now())
     secret.encrypt(result.secret.get_secret_value())
     secret.save(force_insert=True)
 

@@ -268,7 +268,8 @@ def renew_release(operation: Operation, attempt: Attempt) -> None:
 
     A refused code proves that nothing was executed. After `MOST_CODES` in a row it stays approved, with an incident.
     """
-    if otp_mode() != OtpMode.MANAGED or operation.status != Status.APPROVED:
+    releaser = attempt.released_by
+    if otp_mode() != OtpMode.MANAGED or operation.status != Status.APPROVED or releaser is None:
         return
     refused = _codes_refused_in_a_row(operation)
     if refused % MOST_CODES == 0:
@@ -283,7 +284,7 @@ def renew_release(operation: Operation, attempt: Attempt) -> None:
     now = clock.now()
     release = Release(
         operation=operation,
-        released_by=attempt.released_by,
+        released_by=releaser,
         released_at=now,
         expires_at=_expiry(operation, now),
         balance=attempt.balance,
@@ -298,7 +299,7 @@ def renew_release(operation: Operation, attempt: Attempt) -> None:
         actor=None,
         target=operation,
         digest=operation.digest,
-        released_by=str(attempt.released_by),
+        released_by=str(releaser),
     )
     background.enqueue_on_commit(SEND_TASK, operation.pk)
 

@@ -20,11 +20,12 @@ from backoffice.operations.errors import (
     OperationError,
     WrongStatusError,
 )
+from backoffice.operations.kinds.resolution.case import pending_resolution
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import LostAttempt
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.otp import OtpSecret
-from backoffice.operations.refusals import OperationAction
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import CLOSED, IN_FLIGHT, Status
 
 Parameters = ParamSpec("Parameters")
@@ -40,8 +41,7 @@ def transition(operation: Operation, to: Status, **changes: Any) -> None:
     as unsent.
     """
     policy.check_transition(operation, to)
-    if to in _ENDS_UNSENT and LostAttempt.objects.keeps_open(operation):
-        raise MaybeExecutedError
+    _check_may_end(operation, to)
     if to in CLOSED:
         changes["closed_at"] = clock.now()
     moved = Operation.objects.filter(pk=operation.pk, status=operation.status).update(status=to, **changes)
@@ -54,6 +54,16 @@ def transition(operation: Operation, to: Status, **changes: Any) -> None:
     operation.status = to
     for name, value in changes.items():
         setattr(operation, name, value)
+
+
+def _check_may_end(operation: Operation, to: Status) -> None:
+    """Raises MaybeExecutedError for what must not end as unsent."""
+    if to not in _ENDS_UNSENT:
+        return
+    if LostAttempt.objects.keeps_open(operation):
+        raise MaybeExecutedError
+    if operation.status == Status.APPROVED and (pending := pending_resolution(operation)):
+        raise MaybeExecutedError(Refusal.RESOLUTION_PENDING, resolution=pending.reference)
 
 
 def approve_all(operations: Sequence[Operation], *, decided_at: datetime) -> None:

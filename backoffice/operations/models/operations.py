@@ -1,4 +1,4 @@
-"""An operation, the digest of its content, its approvals, release and attempts, and its secret.
+"""An operation, the digest of its content, its approvals, release and attempts.
 
 The digest is what approvals bind to: it covers the operation's id, kind, payload and environment. The rules that money
 depends on are repeated here as constraints, and as triggers where a check constraint would see too few rows.
@@ -21,7 +21,7 @@ from django.utils.translation import gettext
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
 from backoffice.core.database.writes import NEVER_DELETED, appended
-from backoffice.core.encryption import EncryptedRow, SealedRow
+from backoffice.core.encryption import SealedRow
 from backoffice.core.fields import ExactDecimalField, normalized_text
 from backoffice.core.web.request_context import set_operation
 from backoffice.operations.models import reason_codes
@@ -444,13 +444,16 @@ class AttemptManager(models.Manager["Attempt"]):
 
 
 class Attempt(models.Model):
-    """One try to send, committed before the connection is made; its `begun_at` before the first byte is sent."""
+    """One try to send, committed before the connection is made; its `begun_at` before the first byte is sent.
+
+    Without `released_by`, no request was made: two people named the transaction that paid the operation.
+    """
 
     WRITES = NEVER_DELETED
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveSmallIntegerField()
-    released_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    released_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     digest = models.CharField(max_length=64)
     started_at = models.DateTimeField()
     # Until when the request may begin. Null in attempts of earlier releases, which did not record `begun_at`.
@@ -520,6 +523,16 @@ class Attempt(models.Model):
                 | (~Q(outcome=Outcome.OPEN) & Q(closed_at__isnull=False)),
                 name="attempt_closed_has_outcome",
             ),
+            models.CheckConstraint(
+                condition=Q(released_by__isnull=False)
+                | Q(
+                    begun_at__isnull=True,
+                    outcome=Outcome.SUCCEEDED,
+                    provider_transaction_id__isnull=False,
+                    resolution__isnull=False,
+                ),
+                name="attempt_released_or_resolved",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -566,35 +579,3 @@ class Attempt(models.Model):
     def is_after_watermark(self, transaction_id: str) -> bool:
         """Whether the transaction was not recorded as listed just before sending."""
         return transaction_id not in {self.watermark_transaction_id, *(self.watermark_seen_ids or [])}
-
-
-class Secret(EncryptedRow):
-    """A value that the provider shows only once, such as a new API key, encrypted for the releasing user.
-
-    Written in the commit that records the response; deleted once it has been shown or taken into use.
-    """
-
-    ENCRYPTED_FIELD = "encrypted_value"
-
-    operation = models.OneToOneField(
-        "operations.Operation", on_delete=models.PROTECT, primary_key=True, related_name="secret"
-    )
-    viewer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
-    encrypted_at = models.DateTimeField()
-    encrypted_value = models.BinaryField()
-
-    class Meta:
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return f"Secret of {self.operation_id}"
-
-    @property
-    def bound_to(self) -> str:
-        """The context of the encryption: it can only be decrypted as the secret of this operation."""
-        return f"secret:{self.operation_id}"
-
-    @property
-    def owner(self) -> str:
-        """The user who released the operation, and its reference."""
-        return f"{self.viewer.email} ({self.operation.reference})"

@@ -244,10 +244,8 @@ def _currency(found: Difference) -> str:
 
 
 def _amount_difference(found: Difference) -> str:
-    more, less = (
-        gettext("amount {amount} higher at the provider"),
-        gettext("amount {amount} lower at the provider"),
-    )
+    more = gettext("amount {amount} higher at the provider")
+    less = gettext("amount {amount} lower at the provider")
     return _more_or_less(found, more, less)
 
 
@@ -325,6 +323,7 @@ class ResponseCode(TextChoices):
         "in_journal",
         _("Sent before the database was restored, according to the journal of {machine}"),
     )
+    PAID_OUTSIDE = "paid_outside", _("Not sent by Countersign. Resolved by {people} ({resolution}): {reason}")
 
 
 Response: TypeAlias = "dict[str, str]"

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +32,8 @@ from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.kinds.recipient_import import RecipientImportKind
 from backoffice.operations.kinds.registry import KINDS, local_kinds
 from backoffice.operations.models.batches import ImportedRow
-from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
+from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release
+from backoffice.operations.models.secret import Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
 from backoffice.operations.monitoring.recorded_delegations import altered_delegations
 from backoffice.operations.monitoring.recorded_rights import altered_accounts, unrecorded_rights
@@ -230,10 +232,19 @@ def unrecorded_transition(scope: InspectionScope) -> list[str]:
         transitions = _recorded_transitions(chunk)
         for pk, reference, status in stored.values_list("pk", "reference", "status"):
             path = transitions[str(pk)]
-            claims = sum(action == Action.OPERATION_CLAIMED for action, _ in path)
-            if _final_status(path) != status or claims != sent[pk]:
+            if _final_status(path) != status or _recorded_attempts(path) != sent[pk]:
                 broken.append(reference)
     return broken
+
+
+def _recorded_attempts(path: Sequence[tuple[str, str]]) -> int:
+    """How many attempts the entries record: each claim, and a payment that a resolution named while it was approved."""
+    claims = sum(action == Action.OPERATION_CLAIMED for action, _ in path)
+    named = sum(
+        action == Action.OPERATION_RESOLVED and before == Status.APPROVED
+        for (_, before), (action, _) in pairwise(path)
+    )
+    return claims + named
 
 
 def _recorded_transitions(chunk: Sequence[UUID]) -> dict[str, list[tuple[str, str]]]:

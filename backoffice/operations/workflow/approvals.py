@@ -58,7 +58,7 @@ from backoffice.operations.lifecycle.transitions import audit_refusals, record_r
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ClosingReason, coded
-from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
+from backoffice.operations.outcome.resolution import check_evidence, resolve_operation
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import Status
@@ -195,7 +195,7 @@ def approve_operation(
     """
     payload = _payload_of(operation_id)
     if isinstance(payload, ResolutionPayload):
-        check_meaning_unchanged(payload)
+        check_evidence(payload)
     with transaction.atomic():
         _lock_what_it_changes(payload)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)

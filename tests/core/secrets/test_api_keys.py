@@ -12,7 +12,8 @@ from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
 from backoffice.operations.kinds.api_keys.switch import stored_keys
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.operations import Operation, Secret
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.secret import Secret
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
 from tests import factories

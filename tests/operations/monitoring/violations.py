@@ -22,7 +22,8 @@ from backoffice.audit.verification import ChainFault, FaultCode
 from backoffice.core import clock
 from backoffice.core.models import GatewayKey
 from backoffice.operations.lifecycle.delegation import end_delegation
-from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, Secret
+from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
+from backoffice.operations.models.secret import Secret
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Outcome, Status
 from backoffice.policies.delegations import Delegation

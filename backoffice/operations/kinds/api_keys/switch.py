@@ -17,7 +17,7 @@ from backoffice.core.models import GatewayKey
 from backoffice.core.web.formatting import quoted
 from backoffice.operations.kinds.api_keys.base import CREATING_KIND, RotationForm, rotation_facts
 from backoffice.operations.kinds.base import ChangeKind, Facts, OutdatedError, Payload, Recipient, SendReceipt
-from backoffice.operations.models.operations import Secret
+from backoffice.operations.models.secret import Secret
 from payments_gateway import NotSentError, PaymentsGateway, ReadFailedError
 
 CREATED, FORMER = "made", "kept"

@@ -1,4 +1,5 @@
-"""Resolution: two people decide an unknown outcome (executed / not executed). Nothing is sent.
+"""Resolution: two people decide an unknown outcome (executed / not executed), or name the transaction that paid an
+approved operation without a request from here. Nothing is sent.
 
 The form checks the answer against the provider's own record, which becomes part of what both approve.
 """
@@ -13,9 +14,11 @@ from django.utils import translation
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.ledger import provider_list
+from backoffice.operations.errors import CannotResolveError
 from backoffice.operations.kinds.base import (
     Facts,
     KindForm,
@@ -27,6 +30,8 @@ from backoffice.operations.kinds.base import (
 )
 from backoffice.operations.kinds.resolution.case import (
     KNOWN_OUTCOMES,
+    NAME,
+    PROCESSING,
     ClaimedTransaction,
     ResolutionChoice,
     ResolutionPayload,
@@ -34,13 +39,15 @@ from backoffice.operations.kinds.resolution.case import (
     TransactionEvidence,
     claim_problem,
     money_kind,
+    not_sent,
     open_attempt,
+    payment_problem,
+    read_payment,
 )
+from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
 from backoffice.operations.permissions import RESOLVE
 from payments_gateway import GatewayError, TransactionRecord
-
-PROCESSING = "processing"  # the status of a transaction that is still being executed
 
 _LIST_UNREADABLE = _("The provider's transactions could not be read. Nothing was prepared. Try again.")
 _CHOICE_LABELS = {
@@ -98,7 +105,16 @@ class ResolutionForm(KindForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _, attempt = open_attempt(_uuid(self["operation"].value()))
+        operation_id = _uuid(self["operation"].value())
+        self.not_sent = self.resolved_operation = not_sent(operation_id)
+        self.attempt: Attempt | None = None
+        if self.not_sent is not None:
+            self.title = gettext("Resolve as already paid")
+            self.fields["transaction_id"].help_text = gettext(
+                "The provider's record becomes part of what is approved."
+            )
+            del self.fields["choice"]
+        _, attempt = open_attempt(operation_id)
         if attempt is not None and clock.now() < attempt.execution_deadline:
             self._offer_not_executed_from(attempt.execution_deadline)
 
@@ -120,11 +136,14 @@ class ResolutionForm(KindForm):
     @property
     def target(self) -> Operation | None:
         """The operation to resolve; None if it may not be resolved."""
-        return open_attempt(_uuid(self["operation"].value()))[0]
+        return self.not_sent or open_attempt(_uuid(self["operation"].value()))[0]
 
     def clean(self) -> dict[str, Any]:
         """Check the answer against the record here and at the provider."""
         values = super().clean() or self.cleaned_data
+        if self.not_sent is not None:
+            self._check_payment(self.not_sent, values)
+            return values
         self.resolved_operation, self.attempt = open_attempt(values.get("operation"))
         if self.resolved_operation is None or self.attempt is None:
             self.add_error(None, gettext("This operation has no unknown outcome. Nothing was prepared."))
@@ -136,15 +155,15 @@ class ResolutionForm(KindForm):
 
     def content(self) -> ResolutionPayload:
         values = self.cleaned_data
-        if self.resolved_operation is None or self.attempt is None:
+        if self.resolved_operation is None:
             raise ValueError("only a valid form has content")
         return ResolutionPayload(
             operation=self.resolved_operation.pk,
             reference=self.resolved_operation.reference,
             sentence=self.resolved_operation.sentence,
-            attempt=self.attempt.number,
-            sent_at=self.attempt.started_at,
-            choice=ResolutionChoice(values["choice"]),
+            attempt=self.attempt.number if self.attempt else None,
+            sent_at=self.attempt.started_at if self.attempt else None,
+            choice=ResolutionChoice(values.get("choice", ResolutionChoice.EXECUTED)),
             transaction=self.seen,
             claimed=self.claimed,
             meaning=ResolvedOutcome(values["meaning"]) if self.asks_for_meaning else None,
@@ -201,7 +220,7 @@ class ResolutionForm(KindForm):
                     gettext("Leave empty: the provider's list does not show operations of this kind."),
                 )
             return
-        problem = claim_problem(attempt, transaction_id)
+        problem = claim_problem(operation, attempt, transaction_id)
         if problem:
             self.add_error("transaction_id", problem)
             return
@@ -217,6 +236,26 @@ class ResolutionForm(KindForm):
         self.seen = _transaction_evidence(record, _mismatched_labels(operation, attempt, record))
         self._check_meaning(self.seen, values.get("meaning", ""))
         self._check_failed(self.seen, attempt, values.get("meaning", ""))
+
+    def _check_payment(self, operation: Operation, values: dict[str, Any]) -> None:
+        """Check that the transaction matches, that no attempt has claimed it, and that it moved money."""
+        transaction_id = values.get("transaction_id", "")
+        record, problem = None, claim_problem(operation, None, transaction_id)
+        if not problem:
+            try:
+                record = read_payment(operation, transaction_id)
+            except GatewayError:
+                problem = str(_LIST_UNREADABLE)
+            else:
+                problem = payment_problem(operation, record)
+        if problem or record is None:
+            self.add_error("transaction_id", problem)
+            return
+        self.seen = _transaction_evidence(record, [])
+        meaning = values.get("meaning", "")
+        self._check_meaning(self.seen, meaning)
+        if meaning == ResolvedOutcome.FAILED:
+            self.add_error("meaning", gettext("A transaction that failed did not pay this operation."))
 
     def _check_meaning(self, seen: TransactionEvidence, meaning: str) -> None:
         """Require a meaning if the provider's status does not give the outcome, and only then."""
@@ -319,7 +358,7 @@ def _uuid(value: object) -> UUID | None:
 class ResolutionKind(LocalKind[ResolutionPayload]):
     """Two people resolve an unknown outcome."""
 
-    name = "resolution"
+    name = NAME
     label = _("Resolution")
     plural = _("Resolutions")
     letter = "R"
@@ -328,6 +367,11 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
     effect = LocalEffect.RESOLVES_OPERATION
     payload_type = ResolutionPayload
     form_type = ResolutionForm
+
+    def check_proposal(self, payload: ResolutionPayload, preparer: User) -> None:
+        """Raises CannotResolveError if the operation was released since the form was opened."""
+        if payload.attempt is None and not_sent(payload.operation) is None:
+            raise CannotResolveError
 
     def sentence(self, payload: ResolutionPayload) -> str:
         return gettext("Resolve {reference}: {outcome}").format(
@@ -343,12 +387,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
                 gettext("Operation"),
                 OperationLink.to(payload.operation, f"{payload.reference} · {payload.sentence}"),
             ),
-            (
-                gettext("Sent"),
-                gettext("{time}, attempt {number}").format(
-                    time=local_time(payload.sent_at), number=payload.attempt
-                ),
-            ),
+            (gettext("Sent"), _sent_text(payload)),
             (gettext("Outcome"), _choice_text(payload)),
             *(_transaction_facts(payload.transaction) if payload.transaction else []),
             *_meaning_facts(payload),
@@ -383,8 +422,9 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
                     status=seen.quoted_status
                 )
             )
-        _, attempt = open_attempt(payload.operation)
-        if attempt is not None and attempt.number == payload.attempt:
+        if payload.attempt is None:
+            differs += _declared_otherwise(payload)
+        if _is_applicable(payload):
             return differs
         return [
             gettext(
@@ -392,6 +432,33 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
             ).format(reference=payload.reference),
             *differs,
         ]
+
+
+def _is_applicable(payload: ResolutionPayload) -> bool:
+    if payload.attempt is None:
+        return not_sent(payload.operation) is not None
+    _, attempt = open_attempt(payload.operation)
+    return attempt is not None and attempt.number == payload.attempt
+
+
+def _declared_otherwise(payload: ResolutionPayload) -> list[str]:
+    """A warning if somebody declared the same transaction another payment, to send the operation all the same."""
+    seen = payload.transaction
+    declared = LookAlike.objects.filter(
+        operation=payload.operation,
+        transaction_id=seen.transaction_id if seen else "",
+        declared_at__isnull=False,
+    ).select_related("declared_by")
+    text = gettext("{person} stated that this transaction is a different payment: {reason}")
+    return [text.format(person=one.declared_by, reason=one.reason) for one in declared]
+
+
+def _sent_text(payload: ResolutionPayload) -> str:
+    if payload.sent_at is None:
+        return gettext("Not by Countersign")
+    return gettext("{time}, attempt {number}").format(
+        time=local_time(payload.sent_at), number=payload.attempt
+    )
 
 
 def _choice_text(payload: ResolutionPayload) -> str:
@@ -410,6 +477,8 @@ def _choice_text(payload: ResolutionPayload) -> str:
 
 def _executed_text(payload: ResolutionPayload) -> str:
     """The text for a transaction, with braces for its id and status."""
+    if payload.attempt is None:
+        return gettext("already paid as transaction {id}")
     has_failed = payload.outcome == ResolvedOutcome.FAILED
     if payload.meaning and has_failed:
         return gettext(

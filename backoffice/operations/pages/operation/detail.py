@@ -62,6 +62,11 @@ from backoffice.operations.pages.operation.forms import (
     RejectionForm,
     ReleaseForm,
 )
+from backoffice.operations.pages.operation.paid_elsewhere import (
+    PaymentResolution,
+    payment_resolution,
+    with_resolution,
+)
 from backoffice.operations.pages.operation.panel import (
     DecisionSummary,
     decision_summary,
@@ -104,7 +109,8 @@ def live(request: StaffRequest, pk: UUID) -> HttpResponse:
     """204 while the open page is up to date; otherwise its whole content."""
     operation = operation_or_404(request, pk)
     rows = batch_summary(operation)
-    if request.GET.get("seen") == _seen(operation, queue_position(operation), rows):
+    resolution = payment_resolution(request.user, operation)
+    if request.GET.get("seen") == _seen(operation, queue_position(operation), rows, resolution):
         return HttpResponse(status=204)
     updated = gettext("This page was updated. Status: {status}.").format(
         status=status_of(operation, rows).label
@@ -158,7 +164,8 @@ def _context(
     waiting = with_escalation(waiting_of(operation), timeline)
     kind_texts = _kind_texts(operation, waiting)
     wants = decision_requirements(operation)
-    panel = panel_for(request.user, operation, turn, waiting)
+    resolution = payment_resolution(request.user, operation)
+    panel = with_resolution(panel_for(request.user, operation, turn, waiting), resolution)
     rows = batch_summary(operation)
     if kind_texts.facts is None:
         panel = without_decisions(panel)
@@ -174,6 +181,7 @@ def _context(
         "cautions": kind_texts.cautions,
         "attempts": kind_texts.attempts,
         "look_alikes": kind_texts.look_alikes,
+        "payment_resolution": resolution,
         "nothing_sent": nothing_sent_text(operation),
         "steps": steps(operation, turn),
         "panel": panel,
@@ -184,23 +192,28 @@ def _context(
         "is_second_factor_fresh": has_fresh_second_factor(request),
         "turn": turn,
         "expected_wait": _expected_wait(turn) if panel.may_approve_and_send or panel.may_release else None,
-        "came_back": reason_not_sent(operation, timeline, turn),
+        "came_back": "" if resolution.pending else reason_not_sent(operation, timeline, turn),
         "refused": refused,
         "decision": _form(ApprovalForm, refused, request, wants) if panel.may_approve else None,
         "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,
         "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
         "can_be_registered": request.user.has_perm(permissions.PREPARE) and can_be_registered(operation),
         "timeline": timeline,
-        "seen": _seen(operation, turn, rows),
+        "seen": _seen(operation, turn, rows, resolution),
         "polls": rows.is_moving if rows else not operation.is_closed,
         "pace": poll_seconds(operation),
     }
 
 
-def _seen(operation: Operation, turn: QueuePosition | None, rows: BatchSummary | None) -> str:
-    """The fingerprint of the page, that of the rows of an applied batch included."""
-    own = fingerprint(operation, turn)
-    return f"{own}-{rows.fingerprint}" if rows else own
+def _seen(
+    operation: Operation,
+    turn: QueuePosition | None,
+    rows: BatchSummary | None,
+    resolution: PaymentResolution,
+) -> str:
+    """The fingerprint of the page, those of the rows of an applied batch and of a pending resolution included."""
+    further = (rows.fingerprint if rows else "", resolution.fingerprint)
+    return "-".join(filter(None, (fingerprint(operation, turn), *further)))
 
 
 def _is_receipt(operation: Operation) -> bool:

@@ -142,6 +142,10 @@ _CREATING = (
     _("Fully approved. Each row becomes an operation. Nothing is sent yet. This page updates automatically."),
 )
 _RESOLVED = (_("Succeeded"), _("Two people resolved the outcome as executed."))
+_PAID_ELSEWHERE = (
+    _("Succeeded"),
+    _("Not sent by Countersign: two people resolved it as already paid."),
+)
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     # of what is applied here; what is sent has other texts
     Status.APPROVED: (
@@ -304,7 +308,8 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
 
 _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
     Refusal.LOOK_ALIKE: _(
-        "If that transaction is a different payment, enter the reason, then choose “Send”."
+        "If it is this payment, choose “This transaction is this payment…”. If it is a different one, enter the "
+        "reason, then choose “Send”."
     ),
     **dict.fromkeys(
         (Refusal.HOLDER_CHANGED, Refusal.HOLDER_NOT_FOUND),
@@ -469,7 +474,7 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
     if is_applied_locally(operation):
         return KINDS[operation.kind].success_texts or _APPLIED
     if attempt is not None and attempt.resolution_id:
-        return _RESOLVED
+        return _RESOLVED if attempt.released_by_id else _PAID_ELSEWHERE
     return (KINDS[operation.kind].success_texts if operation.kind in KINDS else None) or _TEXTS[status]
 
 

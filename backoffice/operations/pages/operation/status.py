@@ -188,7 +188,11 @@ def _sent_note(operation: Operation, turn: QueuePosition | None) -> str:
         return gettext("sending now")
     if operation.status in {Status.EXPIRED, Status.CANCELLED} and operation.decided_at:
         return str(Status(operation.status).label).lower()
-    return local_time(attempt.started_at) if attempt else gettext("not yet")
+    return _begun_note(attempt) if attempt else gettext("not yet")
+
+
+def _begun_note(attempt: Attempt) -> str:
+    return local_time(attempt.started_at) if attempt.released_by_id else gettext("not by Countersign")
 
 
 def _applied_note(operation: Operation) -> str:

@@ -10,7 +10,8 @@ from backoffice.api_keys.key_list import refresh_keys
 from backoffice.api_keys.models import KnownKey
 from backoffice.operations.delivery.record import record_result, send_and_classify
 from backoffice.operations.kinds.base import Payload, SendReceipt
-from backoffice.operations.models.operations import Attempt, Operation, Secret
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.secret import Secret
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from payments_gateway.resources.api_keys import ApiKeys

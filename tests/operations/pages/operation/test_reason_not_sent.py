@@ -141,7 +141,7 @@ def test_an_invalid_approval_is_explained_with_prepare_again(
 @pytest.mark.parametrize(
     ("refused", "shown"),
     [
-        (PossiblyExecutedError("T-7"), "cancel the operation if it is already paid."),
+        (PossiblyExecutedError("T-7"), "two people resolve the operation with that transaction."),
         (DatabaseRestoredError(), "Not sent: the database was restored to an earlier point in time"),
         (DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE), "shows that this operation may have been sent"),
         (
