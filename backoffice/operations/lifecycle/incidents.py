@@ -179,8 +179,8 @@ def acknowledge_break_glass(change_id: int, *, actor: User, note: str) -> BreakG
 
 
 def permission_to_acknowledge(person: User, change: BreakGlassChange) -> str:
-    """That of incidents; for the invitation of the second administrator, auditors need no more than theirs."""
-    if change.was_at_shell or person.has_perm(permissions.ACKNOWLEDGE):
+    """That of incidents; for the account of the second administrator, auditors need no more than theirs."""
+    if change.is_break_glass or person.has_perm(permissions.ACKNOWLEDGE):
         return permissions.ACKNOWLEDGE
     return "audit.view_entry"
 
