@@ -19,7 +19,6 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import CheckpointDestination, Entry, LastVerification
 from backoffice.audit.verification import ChainFault, FaultCode
-from backoffice.core import clock
 from backoffice.core.models import GatewayKey
 from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, Secret
@@ -271,16 +270,6 @@ def broken_audit_log__when_all_of_it_was_verified(_history: dict[str, Operation]
 def checkpoint_contradicted(_history: dict[str, Operation]) -> None:
     fault = ChainFault(3, FaultCode.OTHER_AT_CHECKPOINT, destination=CHECKPOINT_DESTINATION).detail
     CheckpointDestination.objects.create(address=CHECKPOINT_DESTINATION, since=timezone.now(), fault=fault)
-
-
-@violation
-def checkpoint_overdue(history: dict[str, Operation]) -> None:
-    long_ago = timezone.now() - timedelta(hours=2)
-    with clock.use_clock(lambda: long_ago):
-        entry = audit.record(Action.INCIDENT_RAISED, actor=None, target=history["unknown"])
-    CheckpointDestination.objects.create(
-        address=CHECKPOINT_DESTINATION, since=long_ago, position=entry.position - 1
-    )
 
 
 @violation
