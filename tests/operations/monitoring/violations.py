@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db import connection, transaction
 from django.utils import timezone
 
+from backoffice.accounts import staff
 from backoffice.accounts.groups import set_groups
 from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, SetupLink, StaffGroup, User
 from backoffice.accounts.roles import Role
@@ -168,6 +169,13 @@ def altered_delegation__that_ended_by_the_log(_history: dict[str, Operation]) ->
 @violation
 def unrecorded_right(history: dict[str, Operation]) -> None:
     history["pending"].preparer.groups.add(Group.objects.get(name=Role.APPROVER))
+
+
+@violation
+def unrecorded_right__of_a_deactivated_person(history: dict[str, Operation]) -> None:
+    preparer = history["pending"].preparer
+    staff.deactivate_staff(preparer.pk, actor=None)
+    User.objects.filter(pk=preparer.pk).update(is_active=True)
 
 
 @violation
