@@ -151,7 +151,7 @@ def _origins(people: QuerySet[User]) -> dict[tuple[int, str], _Origin]:
     """
     by_shell = Concat(Value("break-glass: "), "os_user", Value("@"), "host")
     no_groups = Value([], output_field=JSONField())
-    changes = BreakGlassChange.objects.at_shell().filter(user__in=people).order_by()
+    changes = BreakGlassChange.objects.with_break_glass().filter(user__in=people).order_by()
     grants = RightsGrant.objects.filter(user__in=people).order_by()
     agreed = grants.values_list(
         "user", "at", "roles", "groups", "prepared_by__full_name", "approved_by__full_name"

@@ -1,8 +1,8 @@
 """Changes of accounts from the shell, where one person acts alone.
 
-Until two administrators are active, a command makes and restores administrators only. After that, a command that
-gives or restores rights needs break-glass: it raises an incident, and the person whose account was changed can
-neither approve, send nor resolve for a day.
+Until two administrators are active, a command makes and restores administrators only; the second one raises an
+incident, since one person may have made both. After that, a command that gives or restores rights needs break-glass:
+it raises an incident, and the person whose account was changed can neither approve, send nor resolve for a day.
 """
 
 import os
@@ -55,7 +55,7 @@ class ShellCommand:
 
 @dataclass(frozen=True)
 class ChangedAccount:
-    """The person, the token of the new set-up link if there is one, and the incident if break-glass was used."""
+    """The person, the token of the new set-up link if there is one, and the incident if one was raised."""
 
     user: User
     token: str = ""
@@ -134,7 +134,7 @@ def _active_administrators() -> QuerySet[User]:
 
 
 def _was_break_glass_used() -> bool:
-    return BreakGlassChange.objects.at_shell().exists()
+    return BreakGlassChange.objects.with_break_glass().exists()
 
 
 def _check_may_give_rights(roles: Collection[str], command: ShellCommand) -> None:
@@ -191,16 +191,22 @@ def _with_link(user: User, change: AccountChange, command: ShellCommand) -> Chan
 
 
 def _raise_incident(user: User, change: AccountChange, command: ShellCommand) -> BreakGlassChange | None:
-    """Record that break-glass was used, if it was; from then on the person is restricted."""
-    if not command.is_break_glass:
+    """Record that break-glass was used, from when on the person is restricted; or that the account is the second of
+    the first two administrators.
+    """
+    first = None if command.is_break_glass else _first_administrator_beside(user, change)
+    if not command.is_break_glass and first is None:
         return None
     raised = BreakGlassChange.objects.create(
         user=user,
-        change=change,
+        change=AccountChange.INVITED_ALONE if first else change,
         roles=staff.role_names(user),
+        invited_by=first,
         at=clock.now(),
         **command.origin,
     )
+    if first:
+        return raised
     record(
         Action.BREAK_GLASS_USED,
         actor=None,
@@ -210,3 +216,10 @@ def _raise_incident(user: User, change: AccountChange, command: ShellCommand) ->
         **command.origin,
     )
     return raised
+
+
+def _first_administrator_beside(user: User, change: AccountChange) -> User | None:
+    """The administrator who is active besides the one that was made or restored without break-glass."""
+    if change not in {AccountChange.CREATED, AccountChange.REACTIVATED}:
+        return None
+    return _active_administrators().exclude(pk=user.pk).first()

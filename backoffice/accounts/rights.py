@@ -31,7 +31,7 @@ class AccountChange(models.TextChoices):
     SECOND_FACTOR_RESET = "second_factor_reset", _("Password and second factor of {person} were reset")
     INVITED_ALONE = (
         "invited_alone",
-        _("The account of {person}, an administrator, was created by the first administrator alone"),
+        _("The account of {person}, the second administrator, was created by one person alone"),
     )
 
 
@@ -91,7 +91,7 @@ class BreakGlassChangeManager(RestrictingManager["BreakGlassChange"]):
     def unacknowledged(self) -> QuerySet["BreakGlassChange"]:
         return self.filter(acknowledged_at__isnull=True)
 
-    def at_shell(self) -> QuerySet["BreakGlassChange"]:
+    def with_break_glass(self) -> QuerySet["BreakGlassChange"]:
         return self.exclude(change=AccountChange.INVITED_ALONE)
 
     def in_effect(self) -> QuerySet["BreakGlassChange"]:
@@ -101,8 +101,9 @@ class BreakGlassChangeManager(RestrictingManager["BreakGlassChange"]):
 class BreakGlassChange(models.Model):
     """One change of an account by one person alone: an incident until another person acknowledges it.
 
-    Made at the shell, or by the first administrator who invited the second one (`invited_by`); neither of these two
-    acknowledges that. After a change at the shell, the person can neither approve, send nor resolve for a day.
+    Made with break-glass: then the person can neither approve, send nor resolve for a day. Or the second administrator
+    of a new installation, by the first one (`invited_by`) or by whoever made the first one at the shell, too: neither
+    of these two acknowledges that.
     """
 
     WRITES = appended("acknowledged_by", "acknowledged_at", "note")
@@ -146,13 +147,7 @@ class BreakGlassChange(models.Model):
                     & ~Q(os_user="")
                     & ~Q(host="")
                 )
-                | Q(
-                    change=AccountChange.INVITED_ALONE,
-                    invited_by__isnull=False,
-                    reason="",
-                    os_user="",
-                    host="",
-                ),
+                | Q(change=AccountChange.INVITED_ALONE, invited_by__isnull=False),
                 name="break_glass_with_origin",
             ),
             models.CheckConstraint(
@@ -180,7 +175,7 @@ class BreakGlassChange(models.Model):
 
     @property
     def restricted_until(self) -> datetime:
-        """When the person may approve, send and resolve again, after a change at the shell."""
+        """When the person may approve, send and resolve again, after break-glass."""
         return self.at + RestrictionCause.BREAK_GLASS.lasts
 
     @property
@@ -188,7 +183,7 @@ class BreakGlassChange(models.Model):
         return self.acknowledged_at is None
 
     @property
-    def was_at_shell(self) -> bool:
+    def is_break_glass(self) -> bool:
         return self.change != AccountChange.INVITED_ALONE
 
     def is_about(self, person: models.Model) -> bool:

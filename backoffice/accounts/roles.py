@@ -13,11 +13,14 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Cast, Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.rights import RESTRICTING, Restriction, RestrictionCause, restriction_times
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from backoffice.core.database.composed import composed_once
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
@@ -124,6 +127,20 @@ def _users_with_permission(permission: str, _times: tuple[timedelta, ...]) -> Qu
     return found
 
 
+def without_reactivated_outside(people: QuerySet[User]) -> QuerySet[User]:
+    """Those of these people whom the audit log does not show as deactivated, whatever the database says of them.
+
+    Reads the entries about each: for one person at a decision or sign-in, and for everybody once a minute.
+    """
+    entries = Entry.objects.filter(
+        target_type=User._meta.label_lower,
+        target_id=Cast(OuterRef("pk"), TextField()),
+        action__in=[Action.STAFF_DEACTIVATED, Action.STAFF_REACTIVATED],
+    )
+    newest = Coalesce(Subquery(entries.order_by("-position").values("action")[:1]), Value(""))
+    return people.alias(newest_action=newest).exclude(newest_action=Action.STAFF_DEACTIVATED)
+
+
 def enrolled_people() -> QuerySet[User]:
     """The active people with a confirmed authenticator. Only they can approve."""
     confirmed = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
@@ -143,6 +160,12 @@ def restriction_on(user: User, permission: str) -> Restriction | None:
 
 class StaffBackend(ModelBackend):
     """Django's password check; permissions from roles alone, not from a single account."""
+
+    def user_can_authenticate(self, user: User | AnonymousUser | None) -> bool:
+        """Not if the account was reactivated outside Countersign."""
+        if not isinstance(user, User) or not super().user_can_authenticate(user):
+            return False
+        return without_reactivated_outside(User.objects.filter(pk=user.pk)).exists()
 
     def get_user_permissions(self, _user: AbstractBaseUser | AnonymousUser, _obj: Any = None) -> set[str]:
         return set()

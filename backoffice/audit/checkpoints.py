@@ -420,10 +420,10 @@ def contradicting_destinations() -> dict[str, int]:
     return {row.address: row.fault["position"] for row in rows if row.fault and row.fault["code"] in codes}
 
 
-def overdue_destinations(now: datetime) -> list[str]:
+def overdue_destinations(now: datetime) -> list[CheckpointDestination]:
     """The configured destinations that lack an entry which is older than an hour."""
     rows = _rows_of(*settings.AUDIT_CHECKPOINT_DESTINATIONS)
-    return [row.address for row in rows if _is_overdue(row, now)]
+    return [row for row in rows if _is_overdue(row, now)]
 
 
 def _is_overdue(row: CheckpointDestination, now: datetime) -> bool:

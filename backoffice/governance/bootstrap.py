@@ -36,7 +36,9 @@ def bootstrap_state() -> BootstrapState:
     """
     administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR)
     has_others = User.objects.exclude(groups__name=Role.ADMINISTRATOR).exists()
-    alone = BreakGlassChange.objects.filter(change=AccountChange.INVITED_ALONE, user=OuterRef("pk"))
+    alone = BreakGlassChange.objects.filter(
+        change=AccountChange.INVITED_ALONE, os_user="", user=OuterRef("pk")
+    )
     people = list(administrators.annotate(invited_alone=Exists(alone)).order_by("full_name", "pk"))
     invited = [
         person for person in people if person.invited_alone and person.last_login is None and person.is_active
@@ -46,7 +48,7 @@ def bootstrap_state() -> BootstrapState:
         for person in people
         if person.last_login is not None or (person.is_active and not person.invited_alone)
     ]
-    was_break_glass_used = BreakGlassChange.objects.at_shell().exists()
+    was_break_glass_used = BreakGlassChange.objects.with_break_glass().exists()
     is_open = len(started) < REQUIRED_ADMINISTRATORS and not has_others and not was_break_glass_used
     return BootstrapState(is_open, invited)
 

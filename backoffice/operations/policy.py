@@ -9,7 +9,12 @@ from django.db.models import CharField, Value
 
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import RestrictionCause
-from backoffice.accounts.roles import active_administrators, restriction_on, users_with_permission
+from backoffice.accounts.roles import (
+    active_administrators,
+    restriction_on,
+    users_with_permission,
+    without_reactivated_outside,
+)
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.operations import allow_list, errors, permissions, seals
@@ -307,14 +312,13 @@ def _reason_not_entitled(person: User, permission: str) -> errors.OperationError
 
 def _is_entitled(person: User, permission: str) -> bool:
     """Reads the database, ignoring permissions cached for the request."""
-    return users_with_permission(permission).filter(pk=person.pk).exists()
+    return without_reactivated_outside(users_with_permission(permission).filter(pk=person.pk)).exists()
 
 
 def _entitled(people: Mapping[str, Collection[int]]) -> dict[str, set[int]]:
     """Those of these people, by permission, who have it in the database now. One query."""
     queries = [
-        users_with_permission(permission)
-        .filter(pk__in=wanted)
+        without_reactivated_outside(users_with_permission(permission).filter(pk__in=wanted))
         .order_by()
         .annotate(permission=Value(permission, output_field=CharField()))
         .values_list("permission", "pk")

@@ -56,6 +56,16 @@ def test_a_password_written_into_the_database_is_not_accepted(
     assert not StaffSession.objects.exists()
 
 
+def test_an_account_reactivated_in_the_database_alone_signs_nobody_in(client: Client, approver: User) -> None:
+    staff.deactivate_staff(approver.pk, actor=None)
+    User.objects.filter(pk=approver.pk).update(is_active=True)
+
+    assert steps.give_password(client, approver, PASSWORD).status_code == 422
+
+    staff.reactivate_staff(approver.pk, actor=None)
+    assert steps.give_password(client, approver, PASSWORD).status_code == 302
+
+
 def test_a_match_with_a_password_of_the_database_does_not_seal_it(client: Client, approver: User) -> None:
     """A match with a hash of fewer rounds is stored anew with more of them."""
     weak = PBKDF2PasswordHasher().encode(FORGED, "salt" * 6, iterations=1)

@@ -12,10 +12,12 @@ from pytest_django import Settings
 
 from backoffice.accounts import break_glass
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
-from backoffice.accounts.rights import BreakGlassChange
+from backoffice.accounts.rights import AccountChange, BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.operations.errors import OwnAccountError
+from backoffice.operations.lifecycle import incidents
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -115,8 +117,49 @@ def test_administrators_need_no_break_glass_until_two_are_active(present: int) -
     assert "Created Ada Obi <ada@countersign.example>, Administrator." in run(
         *CREATE, "--role", "Administrator"
     )
-    assert not BreakGlassChange.objects.exists()
+    assert not BreakGlassChange.objects.with_break_glass().exists()
     assert Entry.objects.get(action=Action.STAFF_CREATED).detail["host"] == socket.gethostname()
+
+
+def test_the_second_administrator_made_at_the_shell_is_an_incident() -> None:
+    """As the one whom the first administrator invites: one person may have made both accounts."""
+    assert "An incident" not in run(*CREATE, "--role", "Administrator")
+    assert not BreakGlassChange.objects.exists()
+    second = ("create", "ibrahim@countersign.example", "--name", "Ibrahim Sani", "--role", "Administrator")
+    assert "until an approver, an auditor or a third administrator acknowledges" in run(*second)
+    first_account, second_account = User.objects.order_by("pk")
+    incident = BreakGlassChange.objects.get()
+    assert (incident.change, incident.user, incident.invited_by, incident.host) == (
+        AccountChange.INVITED_ALONE,
+        second_account,
+        first_account,
+        socket.gethostname(),
+    )
+    assert not incident.is_break_glass
+    assert second_account.restrictions == ()
+    assert not Entry.objects.filter(action=Action.BREAK_GLASS_USED).exists()
+
+
+def test_an_administrator_restored_beside_another_is_an_incident(administrator: User) -> None:
+    run("deactivate", administrator.email, "--reason", REASON)
+    run(*CREATE, "--role", "Administrator")
+    assert not BreakGlassChange.objects.exists()
+    run("reset-password", administrator.email, "--reason", REASON)
+    assert not BreakGlassChange.objects.exists()
+    run("reactivate", administrator.email, "--reason", REASON)
+    assert BreakGlassChange.objects.get().is_about(User.objects.get(email=EMAIL))
+
+
+def test_whoever_has_one_of_two_accounts_made_at_the_shell_does_not_acknowledge_that(
+    administrator: User,
+) -> None:
+    run(*CREATE, "--role", "Administrator")
+    incident = BreakGlassChange.objects.get()
+    for person in (administrator, User.objects.get(email=EMAIL)):
+        with pytest.raises(OwnAccountError):
+            incidents.acknowledge_break_glass(incident.pk, actor=person, note="It was me")
+    auditor = factories.person("Third Person", Role.AUDITOR)
+    assert not incidents.acknowledge_break_glass(incident.pk, actor=auditor, note="Met both").is_open
 
 
 @pytest.mark.parametrize("roles", [[], ["Preparer"], ["Approver"], ["Administrator", "Approver"]])

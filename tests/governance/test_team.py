@@ -1,6 +1,7 @@
 """The Team pages: people, groups, one person, what one administrator does at once, the first steps, access reviews."""
 
 import gzip
+import io
 import re
 import uuid
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 from django.core.checks import run_checks
+from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
@@ -441,6 +443,20 @@ def test_an_invitation_by_one_alone_is_red_until_a_third_person_acknowledges_it(
     assert (change.acknowledged_by, change.is_open) == (third, False)
     assert "change by one person alone" not in text_of(as_first.get(reverse("operations:overview")))
     assert second != third
+
+
+def test_two_administrators_made_at_the_shell_are_red_as_well(
+    first_administrator: User, sign_in: SignIn
+) -> None:
+    roles = ("--role", Role.ADMINISTRATOR)
+    call_command("staff", "create", "i@example.com", "--name", "Ibrahim Sani", *roles, stdout=io.StringIO())
+    change = BreakGlassChange.objects.get()
+    client = sign_in(Client(), factories.person("Third Person", Role.AUDITOR))
+    assert "by one person alone" in text_of(client.get(reverse("operations:overview")))
+    page = text_of(client.get(reverse("operations:break_glass", args=[change.pk])))
+    assert f"The accounts of {first_administrator} and Ibrahim Sani were made on the server" in page
+    assert "Cannot approve, send, resolve" not in page
+    assert f"user {change.os_user} on" in text_of(client.get(reverse("operations:incidents")))
 
 
 def test_neither_of_the_two_acknowledges_the_invitation(first_administrator: User) -> None:

@@ -103,7 +103,7 @@ ACCOUNTS = (
     Safeguard(
         "break-glass raises an incident",
         f"{_OF_THE_SHELL}:_raise_incident",
-        {"    if not command.is_break_glass:\n": "    if command:\n"},
+        {"    if not command.is_break_glass and first is None:\n": "    if first is None:\n"},
         f"{_COMMANDS}::test_break_glass_is_recorded_with_user_and_host_and_raises_an_incident",
     ),
     Safeguard(

@@ -15,6 +15,24 @@ _ROWS = "tests/accounts/test_altered_rows.py::"
 
 FORGERY = (
     Safeguard(
+        "who was deactivated and reactivated in the database alone does not decide",
+        "backoffice.operations.policy:_is_entitled",
+        {"without_reactivated_outside(users_with_permission(": "(users_with_permission("},
+        f"{_IMPOSTORS}[with_a_session_from_before_the_deactivation]",
+    ),
+    Safeguard(
+        "who was deactivated and reactivated in the database alone does not sign in",
+        "backoffice.accounts.roles:StaffBackend.user_can_authenticate",
+        {"without_reactivated_outside(User": "(User"},
+        f"{_ROWS}test_an_account_reactivated_in_the_database_alone_signs_nobody_in",
+    ),
+    Safeguard(
+        "who was deactivated and reactivated in the database alone is reported",
+        "backoffice.operations.monitoring.recorded_rights:_found",
+        {"        if pk not in recorded\n        or staffing": "        if staffing"},
+        "tests/operations/monitoring/test_integrity_checks.py::test_each_violation_is_found_by_exactly_its_check",
+    ),
+    Safeguard(
         "a password that was written into the database is not accepted",
         "backoffice.accounts.models:User.check_password",
         {"if self.is_genuine:": "if self.pk:"},
@@ -90,7 +108,7 @@ FORGERY = (
     Safeguard(
         "roles that the audit log does not record are found",
         "backoffice.operations.monitoring.recorded_rights:_found",
-        {"        if staffing.roles[pk] != roles.get(pk)\n        or ": "        if "},
+        {"        or staffing.roles[pk] != roles.get(pk)\n": ""},
         "tests/operations/kinds/staff/test_staff_change.py"
         "::test_the_audit_log_has_the_rights_after_every_change",
     ),

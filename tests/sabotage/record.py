@@ -3,6 +3,7 @@
 from tests.sabotage.workshop import Safeguard
 
 _PAID = "tests/operations/outcome/test_paid_elsewhere.py::"
+_OVERDUE = "tests/operations/lifecycle/test_overdue_checkpoints.py"
 
 RECORD = (
     Safeguard(
@@ -238,7 +239,7 @@ RECORD = (
     Safeguard(
         "an incident that was closed hides no executed debit",
         "backoffice.operations.lifecycle.incidents:raise_incident",
-        {"(is_open and _is_known(": "(_is_known("},
+        {"(earlier.is_open and _is_known(": "(_is_known("},
         (
             "tests/operations/lifecycle/test_incidents.py::test_a_final_status_raises_nothing_while_the_i"
             "ncident_is_open_and_another_once_it_is_closed"
@@ -274,7 +275,7 @@ RECORD = (
     Safeguard(
         "further evidence raises a further incident",
         "backoffice.operations.lifecycle.incidents:raise_incident",
-        {"        if incident.evidence == fields or (": "        if incident or ("},
+        {"        return earlier.evidence == fields or (": "        return bool(earlier) or ("},
         (
             "tests/operations/lifecycle/test_incidents.py::test_new_evidence_after_an_acknowledgement_rai"
             "ses_another_incident"
@@ -480,6 +481,18 @@ RECORD = (
         "backoffice.audit.checkpoints:_is_overdue",
         {"    late = now - OVERDUE_AFTER\n": "    late = now - 24 * OVERDUE_AFTER\n"},
         "tests/audit/test_checkpoints.py::test_a_destination_that_lacks_an_entry_for_an_hour_is_overdue",
+    ),
+    Safeguard(
+        "checkpoints: a destination that is overdue is an incident",
+        "backoffice.operations.monitoring.inspection:inspect",
+        {"    _raise_overdue_checkpoints(last.at, now)\n": ""},
+        f"{_OVERDUE}::test_an_hour_without_a_checkpoint_is_one_incident",
+    ),
+    Safeguard(
+        "checkpoints: an outage is reported anew after the one before has ended",
+        "backoffice.operations.lifecycle.incidents:raise_for_destination",
+        {'earlier.evidence["undelivered"] == evidence["undelivered"]': "earlier.pk > 0"},
+        f"{_OVERDUE}::test_the_same_outage_is_not_raised_again_and_the_next_one_is",
     ),
     Safeguard(
         "checkpoints: the whole log is compared with all of them once a day",

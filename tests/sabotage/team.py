@@ -183,6 +183,12 @@ TEAM = (
         f"{_TEAM}::test_an_invitation_by_one_alone_is_red_until_a_third_person_acknowledges_it",
     ),
     Safeguard(
+        "the second administrator made at the shell is an incident",
+        "backoffice.accounts.break_glass:_first_administrator_beside",
+        {"    return _active_administrators().exclude(pk=user.pk).first()\n": "    return None\n"},
+        "tests/accounts/test_commands.py::test_the_second_administrator_made_at_the_shell_is_an_incident",
+    ),
+    Safeguard(
         "who invited the second administrator alone does not acknowledge that",
         "backoffice.accounts.rights:BreakGlassChange.is_about",
         {"{self.user_id, self.invited_by_id}": "{self.user_id}"},

@@ -2,7 +2,8 @@
 are changed here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -12,6 +13,7 @@ from backoffice.accounts.rights import BreakGlassChange
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import plain
+from backoffice.audit.models import CheckpointDestination
 from backoffice.core import clock
 from backoffice.ledger.models import Transaction
 from backoffice.operations import permissions, policy
@@ -36,18 +38,31 @@ def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mappin
     that a transaction in it is no longer `processing`, or that fewer faults are left. Different evidence of the
     same kind raises a further incident that refers to the last one; earlier incidents are never changed.
     """
-    fields = {name: plain(value) for name, value in evidence.items()}
+    fields = _stored(evidence)
+
+    def is_known(earlier: Incident) -> bool:
+        return earlier.evidence == fields or (earlier.is_open and _is_known(earlier.evidence, fields))
+
+    return _raise_once(fields, is_known, operation=operation, kind=kind)
+
+
+def _stored(evidence: Mapping[str, object]) -> dict[str, Any]:
+    return {name: plain(value) for name, value in evidence.items()}
+
+
+def _raise_once(evidence: dict[str, Any], is_known: Callable[[Incident], bool], **about: object) -> Incident:
+    """The incident that has this evidence already, or a new one after the last of those about the same.
+
+    Follows the chain of earlier incidents to its end. When two callers raise one at once, the unique indexes decide
+    which is next.
+    """
     last: Incident | None = None
-    # Follow the chain of earlier incidents to its end. When two callers raise one at once, the unique
-    # indexes decide which is next.
     while True:
-        incident, is_new = Incident.objects.get_or_create(
-            operation=operation, kind=kind, further_to=last, defaults={"evidence": fields, "at": clock.now()}
-        )
+        defaults = {"evidence": evidence, "at": clock.now()}
+        incident, is_new = Incident.objects.get_or_create(**about, further_to=last, defaults=defaults)
         if is_new:
             _audit_raised(incident)
-        is_open = incident.acknowledged_at is None
-        if incident.evidence == fields or (is_open and _is_known(incident.evidence, fields)):
+        if is_new or is_known(incident):
             return incident
         last = incident
 
@@ -74,18 +89,13 @@ def raise_for_transaction(listed: Transaction, *, evidence: Mapping[str, object]
     one acknowledged for a small or failed transaction must not hide what it has become. From `processing`, a
     change of status alone raises none.
     """
-    fields = {name: plain(value) for name, value in evidence.items()}
-    last: Incident | None = None
-    while True:  # as in `raise_incident`
-        defaults = {"kind": IncidentKind.UNRECOGNISED, "evidence": fields, "at": clock.now()}
-        incident, is_new = Incident.objects.get_or_create(
-            transaction=listed, further_to=last, defaults=defaults
-        )
-        if is_new:
-            _audit_raised(incident)
-        if _is_known_evidence(incident.evidence, fields):
-            return incident
-        last = incident
+    fields = _stored(evidence)
+    return _raise_once(
+        fields,
+        lambda earlier: _is_known_evidence(earlier.evidence, fields),
+        transaction=listed,
+        kind=IncidentKind.UNRECOGNISED,
+    )
 
 
 def _is_known_evidence(before: Mapping[str, object], evidence: Mapping[str, object]) -> bool:
@@ -100,13 +110,24 @@ def raise_for_pause(
 
     A second finding during the same pause raises a further incident.
     """
-    fields = {name: plain(value) for name, value in evidence.items()}
     last = Incident.objects.filter(pause=pause, followed_by=None).first()
     incident = Incident.objects.create(
-        pause=pause, kind=kind, further_to=last, evidence=fields, at=clock.now()
+        pause=pause, kind=kind, further_to=last, evidence=_stored(evidence), at=clock.now()
     )
     _audit_raised(incident)
     return incident
+
+
+@transaction.atomic
+def raise_for_destination(destination: CheckpointDestination) -> Incident:
+    """Record that a destination lacks checkpoints of the audit log, once until it gets one again."""
+    evidence = _stored({"undelivered": destination.position + 1, "problem": destination.problem})
+    return _raise_once(
+        evidence,
+        lambda earlier: earlier.evidence["undelivered"] == evidence["undelivered"],
+        destination=destination,
+        kind=IncidentKind.CHECKPOINT_OVERDUE,
+    )
 
 
 def _audit_raised(incident: Incident) -> None:
@@ -130,7 +151,7 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
     if not note.strip():
         raise NoteMissingError
     found = Incident.objects.select_for_update(of=("self",)).select_related(
-        "operation", "transaction", "pause"
+        "operation", "transaction", "pause", "destination"
     )
     incident = found.get(pk=incident_id)
     updated = Incident.objects.filter(pk=incident_id, acknowledged_at__isnull=True).update(
@@ -179,15 +200,15 @@ def acknowledge_break_glass(change_id: int, *, actor: User, note: str) -> BreakG
 
 
 def permission_to_acknowledge(person: User, change: BreakGlassChange) -> str:
-    """That of incidents; for the invitation of the second administrator, auditors need no more than theirs."""
-    if change.was_at_shell or person.has_perm(permissions.ACKNOWLEDGE):
+    """That of incidents; for the account of the second administrator, auditors need no more than theirs."""
+    if change.is_break_glass or person.has_perm(permissions.ACKNOWLEDGE):
         return permissions.ACKNOWLEDGE
     return "audit.view_entry"
 
 
 def all_incidents() -> QuerySet[Incident]:
     """Every incident with what it is about, its predecessor and who acknowledged them, the newest first."""
-    about = ("operation", "transaction", "pause__ended_by")
+    about = ("operation", "transaction", "pause__ended_by", "destination")
     return Incident.objects.select_related(
         *about, "acknowledged_by", "further_to__acknowledged_by", "followed_by"
     )

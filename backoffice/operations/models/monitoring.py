@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
+from backoffice.audit.models import CheckpointDestination
 from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.ledger.models import Transaction
 from backoffice.operations.models.operations import Attempt, Operation
@@ -83,9 +84,16 @@ POSSIBLY_PAID = frozenset(
 """What says that an operation was executed although it is recorded as not executed."""
 
 
+_SUBJECTS = ("operation", "transaction", "pause", "destination")
+
+
+def _is_only(subject: str) -> Q:
+    return Q(**{f"{name}__isnull": name != subject for name in _SUBJECTS})
+
+
 class Incident(models.Model):
-    """Evidence that contradicts an operation's record, a transaction that belongs to no operation, or the finding
-    because of which payments were paused.
+    """Evidence that contradicts an operation's record, a transaction that belongs to no operation, the finding because
+    of which payments were paused, or a destination that lacks checkpoints of the audit log.
 
     It changes nothing; people find out what is true. An incident's evidence never changes: later evidence of
     the same kind raises a further incident, linked by `further_to`.
@@ -98,6 +106,9 @@ class Incident(models.Model):
         Transaction, on_delete=models.PROTECT, null=True, related_name="incidents"
     )
     pause = models.ForeignKey(Pause, on_delete=models.PROTECT, null=True, related_name="incidents")
+    destination = models.ForeignKey(
+        CheckpointDestination, on_delete=models.PROTECT, null=True, related_name="incidents", db_index=False
+    )
     kind = models.CharField(max_length=32, choices=IncidentKind)
     evidence = models.JSONField()  # the values that were seen; `reason_codes.shown` puts them into words
     # The earlier incident of the same kind that this one follows.
@@ -119,9 +130,10 @@ class Incident(models.Model):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=Q(operation__isnull=True, transaction__isnull=False, pause__isnull=True)
-                | Q(operation__isnull=False, transaction__isnull=True, pause__isnull=True)
-                | Q(operation__isnull=True, transaction__isnull=True, pause__isnull=False),
+                condition=_is_only("operation")
+                | _is_only("transaction")
+                | _is_only("pause")
+                | _is_only("destination"),
                 name="incident_is_about_one_thing",
             ),
             models.UniqueConstraint(
@@ -139,6 +151,11 @@ class Incident(models.Model):
                 condition=Q(further_to__isnull=True),
                 name="incident_first_once_per_pause",
             ),
+            models.UniqueConstraint(
+                fields=["destination"],
+                condition=Q(further_to__isnull=True),
+                name="incident_first_once_per_destination",
+            ),
             models.CheckConstraint(condition=Q(kind__in=IncidentKind.values), name="incident_kind_known"),
             models.CheckConstraint(
                 condition=Q(acknowledged_at__isnull=True, acknowledged_by__isnull=True, note="")
@@ -154,9 +171,9 @@ class Incident(models.Model):
         return reverse("operations:incident", args=[self.pk])
 
     @property
-    def subject(self) -> Operation | Transaction | Pause | None:
-        """The operation, the provider's transaction or the pause that it is about."""
-        return self.operation or self.transaction or self.pause
+    def subject(self) -> Operation | Transaction | Pause | CheckpointDestination | None:
+        """What it is about."""
+        return self.operation or self.transaction or self.pause or self.destination
 
     @property
     def sentence(self) -> str:
@@ -171,6 +188,11 @@ class Incident(models.Model):
     @property
     def is_open(self) -> bool:
         return self.acknowledged_at is None
+
+    @property
+    def is_delivered_again(self) -> bool:
+        """Whether the destination has got checkpoints since."""
+        return self.destination is not None and self.destination.position >= self.evidence["undelivered"]
 
 
 class LostAttemptManager(models.Manager["LostAttempt"]):

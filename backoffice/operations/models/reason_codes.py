@@ -10,6 +10,7 @@ from django.db.models import TextChoices
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.audit.destinations import problem_sentence
 from backoffice.core.fields import SUM_CONTEXT, normalized_text
 from backoffice.core.web.formatting import (
     code_sentence,
@@ -65,6 +66,7 @@ class IncidentKind(models.TextChoices):
         "managed_codes_refused",
         _("The provider refused several one-time codes generated from the stored authenticator secret"),
     )
+    CHECKPOINT_OVERDUE = "checkpoint_overdue", _("A destination got no audit log checkpoint for an hour")
 
 
 class RecordFault(TextChoices):
@@ -224,9 +226,8 @@ def _with_word(labels: Mapping[str, Any], word: str, *, in_sentence: bool = Fals
 
     The word alone, in quotation marks, if the screens have none for it.
     """
-    label = str(labels.get(word, ""))
-    if in_sentence:
-        label = label.lower()
+    found = str(labels.get(word, ""))
+    label = found.lower() if in_sentence else found
     if label.lower() == word.lower():
         return label
     return f"{label} ({quoted(word)})" if label else quoted(word)
@@ -382,6 +383,7 @@ _NAMES = {
     "database": _("database"),
     "pause": _("pause"),
     "resumption": _("resumption in the database"),
+    "problem": _("problem"),
 }  # in reading order; the currency follows the amount
 
 
@@ -458,6 +460,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
     "occurred_at": lambda at: exact_zoned_time(datetime.fromisoformat(at)),
     "type": lambda word: _with_word(TYPE_LABELS, word) if word else "",
     "status": lambda word: _with_word(STATUS_LABELS, word) if word else "",
+    "problem": problem_sentence,
     "lost": lambda lost: "; ".join(map(_lost_attempt, lost)),
 }
 

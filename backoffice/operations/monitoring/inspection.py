@@ -25,13 +25,14 @@ from backoffice.accounts.rights import AccessReview, BreakGlassChange
 from backoffice.accounts.roles import active_administrators
 from backoffice.accounts.setup_links import links_to_pass_on
 from backoffice.audit.canonical import GENESIS
+from backoffice.audit.checkpoints import overdue_destinations
 from backoffice.audit.models import ChainHead
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.delivery.release import stop_if_altered
-from backoffice.operations.lifecycle.incidents import open_incidents
+from backoffice.operations.lifecycle.incidents import open_incidents, raise_for_destination
 from backoffice.operations.lifecycle.pause import pause_if_altered
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Attempt, Operation
@@ -155,6 +156,7 @@ def inspect(*, full: bool) -> InspectionReport:
     report = InspectionReport([_finding(rule, scope) for rule in INTEGRITY_CHECKS], time.monotonic() - began)
     _store(report, log, inspected_to)
     _stop_altered(report)
+    _raise_overdue_checkpoints(last.at, now)
     return report
 
 
@@ -168,6 +170,17 @@ def _stop_altered(report: InspectionReport) -> None:
     ]
     altered = Operation.objects.filter(reference__in=found).values_list("pk", "reference")
     run_each_isolated(stop_if_altered, dict(altered), failed=ignore)
+
+
+def _raise_overdue_checkpoints(last_inspection: datetime | None, now: datetime) -> None:
+    """Raise an incident for each destination that has lacked checkpoints of the audit log for an hour.
+
+    Not in the first inspection after everything was stopped: what was recorded before is only delivered now.
+    """
+    if last_inspection is None or last_inspection < now - INSPECTION_LATE_AFTER:
+        return
+    overdue = {destination: destination.address for destination in overdue_destinations(now)}
+    run_each_isolated(raise_for_destination, overdue, failed=ignore)
 
 
 def _finding(rule: IntegrityCheck, scope: InspectionScope) -> IntegrityCheckResult:

@@ -18,7 +18,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.actions import Action
-from backoffice.audit.checkpoints import contradictions, overdue_destinations
+from backoffice.audit.checkpoints import contradictions
 from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import ChainVerification, fault_sentence
 from backoffice.core.models import GatewayKey
@@ -323,11 +323,6 @@ def checkpoint_contradicted(_scope: InspectionScope) -> list[str]:
     return contradictions()
 
 
-def checkpoint_overdue(scope: InspectionScope) -> list[str]:
-    """A destination of checkpoints lacks entries that are older than an hour."""
-    return overdue_destinations(scope.now)
-
-
 def database_rule_altered(_scope: InspectionScope) -> list[str]:
     """A trigger or constraint of the migrations is missing or changed, or a trigger was added."""
     return altered_rules()
@@ -467,12 +462,6 @@ INTEGRITY_CHECKS = (
         "checkpoint_contradicted",
         _("The audit log agrees with every checkpoint outside the database."),
         checkpoint_contradicted,
-        names_operations=False,
-    ),
-    IntegrityCheck(
-        "checkpoint_overdue",
-        _("Every destination gets the checkpoints of the audit log within an hour."),
-        checkpoint_overdue,
         names_operations=False,
     ),
     IntegrityCheck(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django.contrib.auth.models import Group
 
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
-from backoffice.accounts.roles import PERMISSIONS
+from backoffice.accounts.roles import PERMISSIONS, without_reactivated_outside
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.encryption import SealedRow
@@ -17,8 +17,8 @@ _GROUPS_AFTER = {Action.STAFF_GROUPS_CHANGED: "group_ids"}
 
 
 def unrecorded_rights() -> list[str]:
-    """The active people whose roles or groups are not those of their newest entries, and the roles whose permissions
-    are not those of this release.
+    """The active people whose roles or groups are not those of their newest entries or whom the newest one
+    deactivates, and the roles whose permissions are not those of this release.
 
     Read again if something is found: a change may have been made between the queries.
     """
@@ -39,10 +39,12 @@ def altered_accounts() -> list[str]:
 def _found() -> list[str]:
     staffing = Staffing.now()
     roles, groups = _recorded(_ROLES_AFTER), _recorded(_GROUPS_AFTER)
+    recorded = set(without_reactivated_outside(User.objects.all()).values_list("pk", flat=True))
     people = [
         f"{name} ({pk})"
         for pk, name in staffing.names.items()
-        if staffing.roles[pk] != roles.get(pk)
+        if pk not in recorded
+        or staffing.roles[pk] != roles.get(pk)
         or staffing.groups[pk] != groups.get(pk, frozenset()) & staffing.active_groups
     ]
     return sorted(people) + _roles_with_other_permissions()

@@ -85,7 +85,29 @@ def with_a_link_that_is_shown_to_him(preparer: User, approver: User) -> Client:
     return _enrolled(_opened(shown[0], start_code=shown[1]), approver)
 
 
+def with_an_account_that_was_deactivated(preparer: User, approver: User) -> Client:
+    """Reactivates the account of an approver who has left, with a password and an authenticator that are known."""
+    staff.deactivate_staff(approver.pk, actor=None)
+    User.objects.filter(pk=approver.pk).update(is_active=True)
+    browser = Client()
+    steps.give_password(browser, approver)
+    steps.give_code(browser, steps.code_of(steps.authenticator(approver)))
+    return browser
+
+
+def with_a_session_from_before_the_deactivation(preparer: User, approver: User) -> Client:
+    """Writes back the row of the session that a deactivation deleted, and reactivates the account."""
+    browser = sign_in(Client(), approver)
+    row = StaffSession.objects.get(pk=steps.row_key(browser))
+    staff.deactivate_staff(approver.pk, actor=None)
+    row.save(force_insert=True)
+    User.objects.filter(pk=approver.pk).update(is_active=True)
+    return browser
+
+
 ATTEMPTS = (
+    with_an_account_that_was_deactivated,
+    with_a_session_from_before_the_deactivation,
     with_a_password_of_his_own,
     with_the_password_and_no_authenticator,
     with_the_password_and_his_own_authenticator,

@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db import connection, transaction
 from django.utils import timezone
 
+from backoffice.accounts import staff
 from backoffice.accounts.groups import set_groups
 from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, SetupLink, StaffGroup, User
 from backoffice.accounts.roles import Role
@@ -19,7 +20,6 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import CheckpointDestination, Entry, LastVerification
 from backoffice.audit.verification import ChainFault, FaultCode
-from backoffice.core import clock
 from backoffice.core.models import GatewayKey
 from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
@@ -173,6 +173,13 @@ def unrecorded_right(history: dict[str, Operation]) -> None:
 
 
 @violation
+def unrecorded_right__of_a_deactivated_person(history: dict[str, Operation]) -> None:
+    preparer = history["pending"].preparer
+    staff.deactivate_staff(preparer.pk, actor=None)
+    User.objects.filter(pk=preparer.pk).update(is_active=True)
+
+
+@violation
 def unrecorded_right__of_a_person_whom_nobody_invited(_history: dict[str, Operation]) -> None:
     factories.person("Ola Stranger")
 
@@ -272,16 +279,6 @@ def broken_audit_log__when_all_of_it_was_verified(_history: dict[str, Operation]
 def checkpoint_contradicted(_history: dict[str, Operation]) -> None:
     fault = ChainFault(3, FaultCode.OTHER_AT_CHECKPOINT, destination=CHECKPOINT_DESTINATION).detail
     CheckpointDestination.objects.create(address=CHECKPOINT_DESTINATION, since=timezone.now(), fault=fault)
-
-
-@violation
-def checkpoint_overdue(history: dict[str, Operation]) -> None:
-    long_ago = timezone.now() - timedelta(hours=2)
-    with clock.use_clock(lambda: long_ago):
-        entry = audit.record(Action.INCIDENT_RAISED, actor=None, target=history["unknown"])
-    CheckpointDestination.objects.create(
-        address=CHECKPOINT_DESTINATION, since=long_ago, position=entry.position - 1
-    )
 
 
 @violation

@@ -15,6 +15,10 @@ from backoffice.accounts.rights import BreakGlassChange
 from backoffice.accounts.roles import Role
 
 MOST_CHARACTERS = BreakGlassChange._meta.get_field("reason").max_length or 0
+SECOND_ADMINISTRATOR = (
+    "An incident is open on every overview until an approver, an auditor or a third administrator acknowledges that "
+    "one person may have made both administrators."
+)
 _CHANGES = {
     "set-roles": "replace the person's roles and end all sessions; without --role, all roles are removed",
     "deactivate": "prevent a person from signing in, and end all sessions",
@@ -128,7 +132,9 @@ def _next_steps(done: ChangedAccount) -> str:
                 "  (COUNTERSIGN_PUBLIC_URL is not set: put the address of this installation in front.)"
             )
         lines.append("With it the person chooses a password and sets up an authenticator.")
-    if done.incident:
+    if done.incident and not done.incident.is_break_glass:
+        lines.append(SECOND_ADMINISTRATOR)
+    elif done.incident:
         until = f"{done.incident.restricted_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         lines.append(
             "Break-glass: an incident is open on every overview until another person acknowledges it. "

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from backoffice.accounts import break_glass, staff
 from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS, ShellCommand
+from backoffice.accounts.management.commands.staff import SECOND_ADMINISTRATOR
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.installation.preparation import add_arguments
@@ -60,6 +61,7 @@ class Command(BaseCommand):
             )
         for name, email in new[:missing]:
             self._create(name, email)
+        self.stdout.write(SECOND_ADMINISTRATOR)
         self.stdout.write(
             "Send each link to that person only. Both can sign in, and invite everybody else on the Team page."
         )
