@@ -4,6 +4,10 @@ from tests.sabotage.workshop import Safeguard
 
 _TESTS = "tests/operations/test_allow_list.py::"
 _REQUIRED = "tests/operations/test_recipient_requirements.py::"
+_FORM = (
+    "tests/governance/test_policies.py::"
+    "test_requirements_for_recipients_are_proposed_in_a_form_and_seen_by_who_approves"
+)
 _HOLDERS = "tests/operations/delivery/test_holder_names.py::"
 _IMPORTS = "tests/operations/batches/test_recipient_imports.py::"
 RECIPIENTS = (
@@ -132,6 +136,18 @@ RECIPIENTS = (
         "backoffice.policies.document:PolicyDocument._without_empty_requirements",
         {"        if self.recipients == RecipientRequirements():\n": "        if True:\n"},
         "tests/policies/test_document.py::test_the_digest_covers_everything_that_is_required_of_recipients",
+    ),
+    Safeguard(
+        "whoever approves a policy sees what it changes for recipients",
+        "backoffice.policies.sentences:compare_recipients",
+        {"        if not same\n": "        if not before\n"},
+        _FORM,
+    ),
+    Safeguard(
+        "another list of a policy leaves what it requires of recipients as it is",
+        "backoffice.governance.policies:edit_lists",
+        {", recipients=document.recipients": ""},
+        _FORM,
     ),
     Safeguard(
         "a payment whose holder has another name is not sent",
