@@ -148,13 +148,17 @@ NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", defaul
 #: Otherwise it holds back only those with the same amount, which could be mistaken for it.
 STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", default=False)
 #: Kinds of payments that can be made to approved recipients of the register only, such as `withdrawal,wallet_transfer`:
-#: any of `withdrawal`, `transfer`, `wallet_transfer` and `payment`.
+#: any of `withdrawal`, `transfer`, `wallet_transfer` and `payment`. The approval policies can add kinds, and
+#: take none away.
 ALLOW_LIST: frozenset[str] = settings_values.allow_listed_kinds(
     env.list("COUNTERSIGN_ALLOW_LIST", default=[])
 )
 #: Hours before which an approved recipient that was added, or whose name, currency or networks were changed, cannot be
-#: paid, by any kind.
-RECIPIENT_COOLING_HOURS: int = env.int("COUNTERSIGN_RECIPIENT_COOLING_HOURS", default=0)
+#: paid, by any kind. At most 8760. Where the approval policies require cooling too, the stricter of both applies: the
+#: longer time, the lower ceilings, and one more approval in its place only if both permit it.
+RECIPIENT_COOLING_HOURS = settings_values.cooling_hours(
+    env.int("COUNTERSIGN_RECIPIENT_COOLING_HOURS", default=0)
+)
 #: What a recipient can be paid in total before the hours of `COUNTERSIGN_RECIPIENT_COOLING_HOURS` have passed, such as
 #: `NGN=50000,USD=100`. Nothing in a currency that is not named.
 RECIPIENT_COOLING_CEILINGS = settings_values.amounts_by_currency(

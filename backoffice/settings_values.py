@@ -24,15 +24,23 @@ _APPROVAL_LIMITS_SETTING = "COUNTERSIGN_SECOND_APPROVAL_ABOVE"
 _APPROVAL_LIMIT = re.compile(r"(\w+)=([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 
 
-_KINDS_THAT_PAY = ("withdrawal", "transfer", "wallet_transfer", "payment")
+KINDS_THAT_PAY = ("withdrawal", "transfer", "wallet_transfer", "payment")
+MOST_COOLING_HOURS = 8760  # a year
 
 
 def allow_listed_kinds(written: Iterable[str]) -> frozenset[str]:
     """These kinds. Raises ImproperlyConfigured for any other name, so that no kind that was meant is left open."""
     names = frozenset(filter(None, (item.strip() for item in written)))
-    if not names <= set(_KINDS_THAT_PAY):
-        raise ImproperlyConfigured(f"COUNTERSIGN_ALLOW_LIST: any of {', '.join(_KINDS_THAT_PAY)}")
+    if not names <= set(KINDS_THAT_PAY):
+        raise ImproperlyConfigured(f"COUNTERSIGN_ALLOW_LIST: any of {', '.join(KINDS_THAT_PAY)}")
     return names
+
+
+def cooling_hours(hours: int) -> int:
+    """These hours. Raises ImproperlyConfigured for fewer than 0 or more than a year."""
+    if not 0 <= hours <= MOST_COOLING_HOURS:
+        raise ImproperlyConfigured(f"COUNTERSIGN_RECIPIENT_COOLING_HOURS: 0 to {MOST_COOLING_HOURS}")
+    return hours
 
 
 Value = TypeVar("Value")

@@ -7,6 +7,7 @@ for approval: an invitation, and a version of the policies.
 
 import uuid
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.utils import timezone
@@ -27,7 +28,7 @@ from backoffice.operations.kinds.recipient import RecipientChange, RecipientDeta
 from backoffice.operations.kinds.staff_change import NamedGroup, StaffChange, StaffChangePayload
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals, prepare
-from backoffice.policies.document import PolicyDocument
+from backoffice.policies.document import Ceiling, Cooling, PolicyDocument, RecipientRequirements
 from backoffice.recipients.keys import address_key, bank_account_key, user_key
 from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
 
@@ -40,6 +41,10 @@ _LEAVE_AGREED = timedelta(days=2)
 _LEAVE_BEGINS, _LEAVE_ENDS = timedelta(days=12), timedelta(days=25)
 _LATELY = timedelta(hours=3)  # a recipient that was approved then cools
 _NOW = timedelta(minutes=10)
+_NOTHING_REQUIRED = RecipientRequirements()
+_REQUIRED = RecipientRequirements(
+    cooling=Cooling(hours=24, ceilings=(Ceiling(currency="NGN", amount=Decimal(50_000)),))
+)
 _USERS = (
     ("kola.traders", "Kola Traders Ltd", "Crates"),
     ("lekki.freight", "Lekki Freight", "Freight"),
@@ -103,7 +108,8 @@ class Governance:
             ),
         )
         stricter = [{**_rules()[0], "when": {**_rules()[0]["when"], "amount": {"above": "300000"}}}]
-        self._prepare("Kemi", _NOW, "approval_policy", _policy(1, [*stricter, *_rules()[1:]], changed=1))
+        rules = [*stricter, *_rules()[1:]]
+        self._prepare("Kemi", _NOW, "approval_policy", _policy(1, rules, changed=1, recipients=_REQUIRED))
 
     def _leave(self) -> DelegationPayload:
         """Begins later, so that both approvers can be tried until then."""
@@ -208,11 +214,21 @@ def _rules() -> list[dict[str, Any]]:
     ]
 
 
-def _policy(replaces: int, rules: list[dict[str, Any]], *, changed: int = 0) -> ApprovalPolicyPayload:
+def _policy(
+    replaces: int,
+    rules: list[dict[str, Any]],
+    *,
+    changed: int = 0,
+    recipients: RecipientRequirements = _NOTHING_REQUIRED,
+) -> ApprovalPolicyPayload:
     document = PolicyDocument.model_validate({"rules": rules, "time_zone": "Africa/Lagos"})
-    added = 0 if changed else len(rules)
     return ApprovalPolicyPayload(
-        replaces=replaces, document=document, added=added, changed=changed, removed=0
+        replaces=replaces,
+        document=document.model_copy(update={"recipients": recipients}),
+        added=0 if changed else len(rules),
+        changed=changed,
+        removed=0,
+        recipients_before=None if recipients == _NOTHING_REQUIRED else _NOTHING_REQUIRED,
     )
 
 

@@ -27,8 +27,17 @@ from backoffice.governance.policy_forms import (
     lists_text,
     rule_initial,
 )
-from backoffice.governance.policy_replay import MOST_OPERATIONS, Change, Replay, replay, replay_csv
+from backoffice.governance.policy_recipients import RequirementsForm, requirements_initial
+from backoffice.governance.policy_replay import (
+    MOST_OPERATIONS,
+    Change,
+    Replay,
+    replay,
+    replay_csv,
+    sentences_by_number,
+)
 from backoffice.operations import permissions
+from backoffice.operations.allow_list import demanded_by_deployment
 from backoffice.operations.errors import ContentUnreadableError, OperationError
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind, ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalKind
@@ -39,7 +48,14 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE
 from backoffice.operations.selectors import visible_operations
 from backoffice.operations.workflow.prepare import prepare_operation
-from backoffice.policies.document import LAST_RULE, PolicyDocument, Rule, TotalOf, Window
+from backoffice.policies.document import (
+    LAST_RULE,
+    PolicyDocument,
+    RecipientRequirements,
+    Rule,
+    TotalOf,
+    Window,
+)
 from backoffice.policies.evaluator import Condition, DescribedOperation, Evaluator, RecipientFacts
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion, policy_in_effect
 from backoffice.policies.names import with_current_names
@@ -50,6 +66,7 @@ from backoffice.policies.sentences import (
     compare_lists,
     last_rule_sentence,
     levels_text,
+    recipient_texts,
     rule_sentences,
 )
 from backoffice.recipients.keys import key_text
@@ -62,7 +79,12 @@ _LISTED = 200
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def in_effect(request: StaffRequest) -> HttpResponse:
-    context = {**_shown(_policy()), "versions": PolicyVersion.objects.all()[:_EARLIER_VERSIONS]}
+    policy = _policy()
+    context = {
+        **_shown(policy),
+        "demanded": _demanded_beyond(policy.document),
+        "versions": PolicyVersion.objects.all()[:_EARLIER_VERSIONS],
+    }
     return render(request, "governance/policies.html", context)
 
 
@@ -110,7 +132,18 @@ def _shown(policy: PolicyInEffect) -> dict[str, Any]:
         "sentences": rule_sentences(policy.document),
         "last_rule": last_rule_sentence(LAST_RULE.levels),
         "lists": [(each.name, [key_text(key) for key in each.keys]) for each in policy.document.lists],
+        "requirements": _in_words(policy.document.recipients),
     }
+
+
+def _in_words(required: RecipientRequirements) -> list[str]:
+    return [text for text in recipient_texts(required).values() if text]
+
+
+def _demanded_beyond(document: PolicyDocument) -> list[str]:
+    """What the deployment demands of recipients, if it is more than the document requires."""
+    demanded = demanded_by_deployment()
+    return [] if document.recipients.stricter(demanded) == document.recipients else _in_words(demanded)
 
 
 # The draft, in the session of the person who edits it
@@ -148,6 +181,8 @@ def _draft_page(request: StaffRequest, problem: str = "") -> HttpResponse:
         "rules": list(enumerate(rule_sentences(document), start=1)),
         "last_rule": last_rule_sentence(LAST_RULE.levels),
         "document": document,
+        "requirements": _in_words(document.recipients),
+        "demanded": _demanded_beyond(document),
         **compared(policy.document, document, leave_out=Difference.SAME),
         "is_changed": document != policy.document,
         "is_outdated": (policy.number or 0) != replaces,
@@ -213,7 +248,9 @@ def edit_lists(request: StaffRequest) -> HttpResponse:
     form = ListsForm(request.POST or None, initial=initial)
     if form.is_valid():
         try:
-            changed = PolicyDocument(rules=document.rules, **form.cleaned_data)
+            changed = PolicyDocument(
+                rules=document.rules, recipients=document.recipients, **form.cleaned_data
+            )
         except ValidationError:
             form.add_error(
                 None,
@@ -227,6 +264,20 @@ def edit_lists(request: StaffRequest) -> HttpResponse:
             return redirect("governance:policy_draft")
     status = 422 if form.is_bound else 200
     return render(request, "governance/policy_lists.html", {"form": form}, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def edit_requirements(request: StaffRequest) -> HttpResponse:
+    """Edit what is required of recipients."""
+    replaces, document = _draft(request)
+    form = RequirementsForm(request.POST or None, initial=requirements_initial(document.recipients))
+    if form.is_valid() and form.requirements is not None:
+        _keep(request, replaces, document.model_copy(update={"recipients": form.requirements}))
+        return redirect("governance:policy_draft")
+    context = {"form": form, "demanded": _in_words(demanded_by_deployment())}
+    status = 422 if form.is_bound else 200
+    return render(request, "governance/policy_requirements.html", context, status=status)
 
 
 @require_POST
@@ -277,6 +328,7 @@ def _payload(replaces: int, document: PolicyDocument) -> ApprovalPolicyPayload:
         listed=sum(len(one.added) for one in lists),
         unlisted=sum(len(one.removed) for one in lists),
         time_zone_before=old.time_zone if old.time_zone != document.time_zone else "",
+        recipients_before=old.recipients if old.recipients != document.recipients else None,
     )
 
 
@@ -335,12 +387,14 @@ def _replay_page(
     request: StaffRequest, document: PolicyDocument, operation: Operation | None
 ) -> HttpResponse:
     found = replay(document, clock.now())
-    sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
+    sentences = sentences_by_number(document)
     if request.GET.get("format") == "csv":
         response = HttpResponse(replay_csv(found, sentences), content_type="text/csv; charset=utf-8")
         response["Content-Disposition"] = 'attachment; filename="policy-replay.csv"'
         return response
-    return render(request, "governance/policy_replay.html", _replay_context(found, sentences, operation))
+    context = _replay_context(found, sentences, operation)
+    context["has_cooling"] = document.recipients.cooling is not None
+    return render(request, "governance/policy_replay.html", context)
 
 
 def _replay_context(found: Replay, sentences: Sequence[str], operation: Operation | None) -> dict[str, Any]:
@@ -355,7 +409,7 @@ def _replay_context(found: Replay, sentences: Sequence[str], operation: Operatio
             (kind, currency, [(change.label, counts[change.value]) for change in Change])
             for kind, currency, counts in found.summary
         ],
-        "changed": [(one, sentences[one.rule - 1]) for one in changed[:_LISTED]],
+        "changed": [(one, sentences[one.rule]) for one in changed[:_LISTED]],
         "more": max(len(changed) - _LISTED, 0),
     }
 
@@ -408,9 +462,12 @@ def _described(form: TryForm, document: PolicyDocument) -> DescribedOperation:
 def _tried(document: PolicyDocument, operation: DescribedOperation) -> dict[str, Any]:
     evaluator = Evaluator(document)
     decision = evaluator.decide(operation)
+    required = document.recipients.stricter(demanded_by_deployment())
+    is_saved = operation.recipient is not None and operation.recipient.is_saved
     sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
     return {
         "decision": decision,
+        "is_not_approved": operation.kind in required.approved_only and not is_saved,
         "sentence": sentences[decision.number - 1],
         "approvals": levels_text(decision.rule.levels) if decision.rule.levels else "",
         "misses": [

@@ -1,10 +1,10 @@
-"""Two versions of the approval policies beside each other, as pages show them: rules, lists and time zone."""
+"""Two versions of the approval policies beside each other, as pages show them: rules, recipients, lists, time zone."""
 
 from collections.abc import Collection
 from typing import Any
 
 from backoffice.policies.document import PolicyDocument
-from backoffice.policies.sentences import Difference, compare, compare_lists
+from backoffice.policies.sentences import Difference, compare, compare_lists, compare_recipients
 from backoffice.recipients.keys import key_text
 from backoffice.recipients.register import recorded_versions
 
@@ -14,7 +14,8 @@ _NAMED_AT_MOST = 500
 def compared(
     old: PolicyDocument, new: PolicyDocument, *, leave_out: Difference | None = None
 ) -> dict[str, Any]:
-    """What the comparison of a page shows: rules without those of this difference, changed lists, the zones.
+    """What the comparison of a page shows: rules without those of this difference, changed requirements of
+    recipients, changed lists, the zones.
 
     Recipients on lists are shown with their names in the register. One query if a list differs.
     """
@@ -26,6 +27,7 @@ def compared(
             (each, *([_in_words(key, names) for key in keys] for keys in (each.removed, each.added)))
             for each in lists
         ],
+        "compared_recipients": list(compare_recipients(old.recipients, new.recipients).values()),
         "zones": (old.time_zone, new.time_zone) if old.time_zone != new.time_zone else None,
     }
 

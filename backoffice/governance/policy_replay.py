@@ -1,7 +1,8 @@
 """A version of the policies over past operations: which would have been refused, or needed more or fewer approvals.
 
 Each operation is described as it was when it was prepared, so what was known then decides, not what is known now. Only
-the roles and groups of its preparer are those of now.
+the roles and groups of its preparer are those of now. Whether its recipient had to be approved is replayed; cooling is
+not.
 """
 
 import csv
@@ -30,9 +31,9 @@ from backoffice.operations.kinds.batch import BatchKind, BatchPayload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
-from backoffice.policies.document import PolicyDocument, approvals_in
+from backoffice.policies.document import LAST_RULE, PolicyDocument, approvals_in
 from backoffice.policies.evaluator import Evaluator, strictest
-from backoffice.policies.sentences import kind_name
+from backoffice.policies.sentences import approved_only_text, kind_name, last_rule_sentence, rule_sentences
 
 REPLAYED_DAYS = 90
 MOST_OPERATIONS = 50_000
@@ -59,7 +60,7 @@ class ReplayedOperation:
     prepared_at: datetime
     needed: int
     would_need: int
-    rule: int
+    rule: int  # 0 if its recipient was not approved, and had to be
     change: Change
 
     @property
@@ -110,10 +111,15 @@ def replay(document: PolicyDocument, now: datetime) -> Replay:
     rows = [row for row in read[:MOST_OPERATIONS] if row[2] in KINDS]
     subjects = [_subject(row) for row in rows]
     batches = _batch_rows([row[0] for row in rows if row[2] == BatchKind.name])
-    history = History(document, subjects, rows=[row for each in batches.values() for row in each])
+    history = History(
+        document,
+        subjects,
+        rows=[row for each in batches.values() for row in each],
+        with_recipients=bool(document.recipients.approved_only),
+    )
     evaluator = Evaluator(document)
     operations = [
-        _replayed(evaluator, history, subject, row, batches.get(row[0], []))
+        _replayed(document, evaluator, history, subject, row, batches.get(row[0], []))
         for subject, row in zip(subjects, rows, strict=True)
     ]
     return Replay(since, [one for one in operations if one], is_cut=len(read) > MOST_OPERATIONS)
@@ -140,6 +146,7 @@ def _batch_rows(batches: Sequence[UUID]) -> dict[UUID, list[RowFacts]]:
 
 
 def _replayed(
+    document: PolicyDocument,
     evaluator: Evaluator,
     history: History,
     subject: StoredSubject,
@@ -156,24 +163,36 @@ def _replayed(
     except ValidationError:
         return None
     decision = strictest([evaluator.decide(one) for one in described])
+    is_not_approved = any(
+        one.kind in document.recipients.approved_only and one.recipient and not one.recipient.is_saved
+        for one in described
+    )
     pk, reference, kind, _payload, currency, amount, _key, _preparer, at, needed = row
     would_need = approvals_in(decision.rule.levels)
     change = (
         Change.REFUSED
-        if decision.rule.refuse
+        if decision.rule.refuse or is_not_approved
         else Change.MORE
         if would_need > needed
         else Change.FEWER
         if would_need < needed
         else Change.SAME
     )
-    return ReplayedOperation(
-        pk, reference, kind, currency, amount, at, needed, would_need, decision.number, change
-    )
+    rule = 0 if is_not_approved else decision.number
+    return ReplayedOperation(pk, reference, kind, currency, amount, at, needed, would_need, rule, change)
+
+
+def sentences_by_number(document: PolicyDocument) -> list[str]:
+    """The sentence of each rule by its number; of 0, which kinds pay approved recipients only."""
+    return [
+        approved_only_text(document.recipients),
+        *rule_sentences(document),
+        last_rule_sentence(LAST_RULE.levels),
+    ]
 
 
 def replay_csv(replayed: Replay, sentences: Sequence[str]) -> bytes:
-    """Every operation of the replay, with its rule and the sentence of that rule."""
+    """Every operation of the replay, with its rule and the sentence of that rule (`sentences_by_number`)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(
@@ -204,7 +223,7 @@ def replay_csv(replayed: Replay, sentences: Sequence[str]) -> bytes:
                 one.would_need,
                 one.rule,
                 one.change.value,
-                sentences[one.rule - 1],
+                sentences[one.rule],
             )
         )
     return out.getvalue().encode()

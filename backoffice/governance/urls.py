@@ -45,6 +45,7 @@ urlpatterns = [
     path("policies/draft/rules/<int:number>/", policies.edit_rule, name="policy_rule"),
     path("policies/draft/rules/<int:number>/move/", policies.move_rule, name="policy_move_rule"),
     path("policies/draft/lists/", policies.edit_lists, name="policy_lists"),
+    path("policies/draft/recipients/", policies.edit_requirements, name="policy_requirements"),
     path("policies/draft/discard/", policies.discard, name="policy_discard"),
     path("policies/draft/propose/", policies.propose, name="policy_propose"),
     path("policies/draft/replay/", policies.replay_draft, name="policy_replay"),

@@ -1,10 +1,12 @@
-"""Who may be paid: by the kinds of `COUNTERSIGN_ALLOW_LIST`, approved recipients of the register only.
+"""Who may be paid, as the approval policies and the settings require (`requirements_for`).
 
-By every kind, a payment to an approved recipient that was added or changed recently can be prepared and approved. It is
-sent once cooling has ended, or before within a ceiling, or with one more approval, as the settings permit.
+By kinds with an allow-list, approved recipients of the register only. By every kind, a payment to an approved recipient
+that was added or changed recently can be prepared and approved. It is sent once cooling has ended, or before within a
+ceiling, or with one more approval, where that is permitted.
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -19,6 +21,7 @@ from backoffice.core import clock
 from backoffice.core.leases import lock_until_commit
 from backoffice.core.web.formatting import exact_time, format_amount
 from backoffice.operations.errors import (
+    PolicyAlteredError,
     RecipientAlteredError,
     RecipientCoolingError,
     RecipientCurrencyError,
@@ -30,9 +33,13 @@ from backoffice.operations.kinds.batch import BatchPayload
 from backoffice.operations.kinds.registry import AnyKind, read_content
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.selectors import current_policy
 from backoffice.operations.states import NOT_EXECUTED
+from backoffice.policies.document import Ceiling, Cooling, RecipientRequirements
+from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion
 from backoffice.recipients.models import AlteredRecipientError, RecipientState, RecipientVersion
 from backoffice.recipients.register import newest_versions, versions_in_effect
+from backoffice.settings_values import MOST_COOLING_HOURS
 
 
 class Paid(NamedTuple):
@@ -50,19 +57,67 @@ def paid_by(kind: AnyKind, payload: Payload) -> Paid:
     return Paid(kind.recipient(payload).key, debit.currency if debit else "", network)
 
 
+def demanded_by_deployment() -> RecipientRequirements:
+    """What the settings require of recipients, whatever the approval policies say."""
+    ceilings = settings.RECIPIENT_COOLING_CEILINGS.items()
+    cooling = (
+        Cooling(
+            hours=settings.RECIPIENT_COOLING_HOURS,
+            ceilings=tuple(Ceiling(currency=code, amount=amount) for code, amount in ceilings if amount),
+            extra_approval=settings.RECIPIENT_COOLING_EXTRA_APPROVAL,
+        )
+        if settings.RECIPIENT_COOLING_HOURS
+        else None
+    )
+    return RecipientRequirements(approved_only=tuple(settings.ALLOW_LIST), cooling=cooling)
+
+
+def requirements_for(policy: PolicyInEffect, operation: Operation | None = None) -> RecipientRequirements:
+    """What is required of the recipient of this operation, or of what is prepared now: the strictest of what the
+    deployment demands, the policy in effect, and the version under which the operation was prepared.
+
+    So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyAlteredError if versions are
+    missing or altered.
+    """
+    required = demanded_by_deployment().stricter(policy.document.recipients)
+    number = policy.number if operation is None else operation.policy_version
+    if number is None or number == policy.number:
+        return required
+    return required.stricter(_required_by_versions({number})[number])
+
+
+def _required_by_versions(numbers: Collection[int]) -> dict[int, RecipientRequirements]:
+    """What these versions require. Raises PolicyAlteredError if one is missing or altered."""
+    found = PolicyVersion.objects.in_bulk(numbers)
+    if found.keys() != set(numbers):
+        raise PolicyAlteredError
+    try:
+        return {number: version.read().recipients for number, version in found.items()}
+    except AlteredPolicyError as exc:
+        raise PolicyAlteredError from exc
+
+
 def is_allow_listed(kind: str) -> bool:
-    """Whether this kind pays approved recipients only."""
-    return kind in settings.ALLOW_LIST
+    """Whether this kind, if it is prepared now, pays approved recipients only; also if the policies were altered."""
+    try:
+        return kind in requirements_for(current_policy()).approved_only
+    except PolicyAlteredError:
+        return True
 
 
 def check_recipients(operation_id: UUID, kind: AnyKind, payload: Payload) -> None:
     """Raises RecipientNotApprovedError for a recipient that two people did not agree on, where they have to be.
 
     RecipientCurrencyError for one that is paid in another currency, RecipientNetworkError for an address on another
-    network, RecipientAlteredError for an altered register.
+    network, RecipientAlteredError for an altered register, PolicyAlteredError.
     """
-    if is_allow_listed(_paying_kind(kind, payload)):
-        _check(_paid_by(operation_id, kind, payload))
+    _check_where_listed(operation_id, kind, payload, requirements_for(current_policy()))
+
+
+def check_recipients_of(operation: Operation) -> None:
+    """The same of a stored operation."""
+    kind, payload = read_content(operation)
+    _check_where_listed(operation.pk, kind, payload, requirements_for(current_policy(), operation))
 
 
 def check_payable(operation: Operation) -> None:
@@ -70,29 +125,38 @@ def check_payable(operation: Operation) -> None:
 
     Where one more approval may take the place of cooling, `approval.requirements.required_levels` requires it instead.
     """
+    required = requirements_for(current_policy(), operation)
     kind, payload = read_content(operation)
-    check_recipients(operation.pk, kind, payload)
-    until = held_until(operation)
-    if until is not None and not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
-        raise RecipientCoolingError(until)
+    _check_where_listed(operation.pk, kind, payload, required)
+    hold = cooling_hold(operation, required)
+    if hold is not None and not hold.extra_approval:
+        raise RecipientCoolingError(hold.until)
 
 
-def held_until(operation: Operation) -> datetime | None:
-    """When cooling ends for the recipient of this operation, if it holds it; None if nothing does.
+class CoolingHold(NamedTuple):
+    """When cooling ends that holds a payment, and whether one more approval may take its place."""
+
+    until: datetime
+    extra_approval: bool
+
+
+def cooling_hold(operation: Operation, required: RecipientRequirements) -> CoolingHold | None:
+    """What cooling holds of this operation; None if it holds nothing.
 
     It does not hold what stays, with all that was sent to the recipient since cooling began, within the ceiling.
     """
-    if not settings.RECIPIENT_COOLING_HOURS:
+    cooling = required.cooling
+    if cooling is None:
         return None
     key = paid_by(*read_content(operation)).key  # empty for a batch, whose operations have recipients
     try:
         found = versions_in_effect({key} - {""})
     except AlteredRecipientError as exc:
         raise RecipientAlteredError from exc
-    cooling = [version for version in found.values() if is_cooling(version)]
-    sent = _sent_to(cooling)
-    held = (version for version in cooling if not _is_within_ceiling(operation, version, sent))
-    return next((cooling_until(version) for version in held), None)
+    versions = [version for version in found.values() if is_cooling(version, cooling)]
+    sent = _sent_to(versions) if cooling.ceilings else []
+    held = (version for version in versions if not _is_within_ceiling(operation, version, cooling, sent))
+    return next((CoolingHold(cooling_end(one, cooling), cooling.extra_approval) for one in held), None)
 
 
 def lock_ceiling(operation: Operation) -> None:
@@ -100,31 +164,60 @@ def lock_ceiling(operation: Operation) -> None:
 
     Without this lock, two claims at the same moment would not see each other and both stay below the ceiling.
     """
-    if settings.RECIPIENT_COOLING_HOURS and operation.recipient_key:
+    if operation.recipient_key:
         lock_until_commit(f"cooling:{operation.recipient_key}")
 
 
 def may_need_one_more() -> Q:
-    """The payments to recipients that are cooling, if one more approval may take the place of the time."""
-    if not settings.RECIPIENT_COOLING_HOURS or not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
+    """The payments to recipients that may be cooling, if one more approval may take the place of the time.
+
+    `need_one_more` decides for each of them.
+    """
+    demanded = demanded_by_deployment().cooling
+    if demanded is not None and not demanded.extra_approval:
         return Q(pk__in=[])
-    since = clock.recent() - timedelta(hours=settings.RECIPIENT_COOLING_HOURS)
+    since = clock.recent() - timedelta(hours=MOST_COOLING_HOURS)
     approved = newest_versions().filter(state=RecipientState.APPROVED)
-    return Q(Exists(approved.filter(key=OuterRef("recipient_key"), details_since__gt=since)))
+    is_new = Q(Exists(approved.filter(key=OuterRef("recipient_key"), details_since__gt=since)))
+    if demanded is not None:
+        return is_new
+    permits = PolicyVersion.objects.filter(document__recipients__cooling__extra_approval=True)
+    return is_new & Q(Exists(permits))
 
 
 def need_one_more(operations: Collection[Operation]) -> set[UUID]:
-    """Those of these payments that need one more approval in place of cooling, for lists. Two queries at most."""
-    if not settings.RECIPIENT_COOLING_HOURS or not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
-        return set()
+    """Those of these payments that need one more approval in place of cooling, for lists. Four queries at most."""
     payments = [one for one in operations if one.recipient_key]
     if not payments:
         return set()
-    versions = newest_versions().filter(key__in={one.recipient_key for one in payments})
-    cooling = {one.key: one for one in versions if is_cooling(one, clock.recent())}
-    sent = _sent_to(cooling.values())
-    of_cooling = [(one, cooling[key]) for one in payments if (key := one.recipient_key or "") in cooling]
-    return {one.pk for one, version in of_cooling if not _is_within_ceiling(one, version, sent)}
+    try:
+        coolings = _coolings_of(payments)
+    except PolicyAlteredError:  # then nothing is sent
+        return set()
+    keys = {one.recipient_key for one in payments if one.pk in coolings}
+    versions = {one.key: one for one in newest_versions().filter(key__in=keys)} if keys else {}
+    now = clock.recent()
+    cooling = [
+        (one, version, of_it)
+        for one in payments
+        if (of_it := coolings.get(one.pk)) and (version := versions.get(one.recipient_key or ""))
+        if is_cooling(version, of_it, now)
+    ]
+    sent = _sent_to([version for _, version, of_it in cooling if of_it.ceilings])
+    return {one.pk for one, version, of_it in cooling if not _is_within_ceiling(one, version, of_it, sent)}
+
+
+def _coolings_of(operations: Collection[Operation]) -> dict[UUID, Cooling]:
+    """The cooling of each of these operations in whose place one more approval may be given."""
+    policy = current_policy()
+    in_effect = requirements_for(policy)
+    numbers = {number for one in operations if (number := one.policy_version) and number != policy.number}
+    earlier = _required_by_versions(numbers) if numbers else {}
+    required = {
+        one.pk: in_effect.stricter(earlier.get(one.policy_version or 0, RecipientRequirements()))
+        for one in operations
+    }
+    return {pk: each.cooling for pk, each in required.items() if each.cooling and each.cooling.extra_approval}
 
 
 @dataclass(frozen=True)
@@ -139,8 +232,8 @@ class _Sent:
 
 
 def _sent_to(versions: Collection[RecipientVersion]) -> list[_Sent]:
-    """What was sent to these recipients since the first of them was changed, if there are ceilings."""
-    if not versions or not settings.RECIPIENT_COOLING_CEILINGS:
+    """What was sent to these recipients since the first of them was changed."""
+    if not versions:
         return []
     since = min(version.details_since for version in versions)
     sent = Operation.objects.filter(
@@ -157,8 +250,10 @@ def _sent_to(versions: Collection[RecipientVersion]) -> list[_Sent]:
     ]
 
 
-def _is_within_ceiling(operation: Operation, version: RecipientVersion, sent: Collection[_Sent]) -> bool:
-    ceiling = settings.RECIPIENT_COOLING_CEILINGS.get(operation.currency)
+def _is_within_ceiling(
+    operation: Operation, version: RecipientVersion, cooling: Cooling, sent: Collection[_Sent]
+) -> bool:
+    ceiling = cooling.ceiling(operation.currency)
     if ceiling is None or operation.amount is None:
         return False
     others = [
@@ -179,9 +274,9 @@ _REFUSALS = (
 )
 
 
-def problem_of_row(kind: str, paid: Paid) -> str:
+def problem_of_row(kind: str, paid: Paid, required: RecipientRequirements) -> str:
     """Why the row of a file would be refused; empty if it would not."""
-    if not is_allow_listed(kind):
+    if kind not in required.approved_only:
         return ""
     try:
         _check({paid})
@@ -190,29 +285,44 @@ def problem_of_row(kind: str, paid: Paid) -> str:
     return ""
 
 
-def cooling_until(version: RecipientVersion) -> datetime:
+def cooling_end(version: RecipientVersion, cooling: Cooling) -> datetime:
     """When the recipient can be paid."""
-    return version.details_since + timedelta(hours=settings.RECIPIENT_COOLING_HOURS)
+    return version.details_since + timedelta(hours=cooling.hours)
 
 
-def is_cooling(version: RecipientVersion, now: datetime | None = None) -> bool:
+def is_cooling(version: RecipientVersion, cooling: Cooling, now: datetime | None = None) -> bool:
     """Whether the recipient is approved, and was added or changed too recently to be paid like others."""
-    return version.state == RecipientState.APPROVED and cooling_until(version) > (now or clock.now())
+    return version.state == RecipientState.APPROVED and cooling_end(version, cooling) > (now or clock.now())
 
 
-def recipient_warnings(operation_id: UUID, kind: AnyKind, payload: Payload) -> list[str]:
+def cools_until(version: RecipientVersion) -> datetime | None:
+    """Until when a recipient cools for payments that are prepared now; None if it does not.
+
+    Also if the policies were altered: then nothing is paid, and every refusal says so.
+    """
+    with suppress(PolicyAlteredError):
+        cooling = requirements_for(current_policy()).cooling
+        return cooling_end(version, cooling) if cooling and is_cooling(version, cooling) else None
+    return None
+
+
+def recipient_warnings(
+    operation_id: UUID, kind: AnyKind, payload: Payload, required: RecipientRequirements
+) -> list[str]:
     """The cautions that a recipient cannot be paid yet, and that an address is approved on other networks only."""
-    if isinstance(payload, BatchPayload) and not settings.RECIPIENT_COOLING_HOURS:
+    cooling = required.cooling
+    if isinstance(payload, BatchPayload) and cooling is None:
         return []
     paid = _paid_by(operation_id, kind, payload)
-    if not settings.RECIPIENT_COOLING_HOURS and not any(one.network for one in paid):
+    if cooling is None and not any(one.network for one in paid):
         return []
     try:
         versions = versions_in_effect({one.key for one in paid} - {""})
     except AlteredRecipientError:
         return []
     of_networks = [] if isinstance(payload, BatchPayload) else _network_warnings(paid, versions)
-    return [*_cooling_warning(paid, versions.values()), *of_networks]
+    of_cooling = _cooling_warning(paid, versions.values(), cooling) if cooling else []
+    return [*of_cooling, *of_networks]
 
 
 def network_warning(paid: Paid) -> str:
@@ -238,9 +348,12 @@ def _network_warnings(paid: Collection[Paid], versions: Mapping[str, RecipientVe
     ]
 
 
-def _cooling_warning(paid: Collection[Paid], versions: Collection[RecipientVersion]) -> list[str]:
+def _cooling_warning(
+    paid: Collection[Paid], versions: Collection[RecipientVersion], cooling: Cooling
+) -> list[str]:
     """Until when a recipient cannot be paid, and what can be before; empty if all can, or must not at all."""
-    latest = max((cooling_until(version) for version in versions if is_cooling(version)), default=None)
+    ends = (cooling_end(version, cooling) for version in versions if is_cooling(version, cooling))
+    latest = max(ends, default=None)
     if latest is None:
         return []
     texts = [
@@ -248,16 +361,24 @@ def _cooling_warning(paid: Collection[Paid], versions: Collection[RecipientVersi
             time=exact_time(latest)
         )
     ]
-    ceilings = settings.RECIPIENT_COOLING_CEILINGS
+    currencies = {one.currency for one in paid}
     texts += [
         gettext("Before that, {amount} in total can be paid.").format(
-            amount=f"{currency} {format_amount(ceilings[currency], currency)}"
+            amount=f"{one.currency} {format_amount(one.amount, one.currency)}"
         )
-        for currency in sorted({one.currency for one in paid if one.currency in ceilings})
+        for one in cooling.ceilings
+        if one.currency in currencies
     ]
-    if settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
+    if cooling.extra_approval:
         texts.append(gettext("With one more approval the operation can be sent at once."))
     return [" ".join(texts)]
+
+
+def _check_where_listed(
+    operation_id: UUID, kind: AnyKind, payload: Payload, required: RecipientRequirements
+) -> None:
+    if _paying_kind(kind, payload) in required.approved_only:
+        _check(_paid_by(operation_id, kind, payload))
 
 
 def _paying_kind(kind: AnyKind, payload: Payload) -> str:

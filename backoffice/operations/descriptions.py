@@ -146,17 +146,25 @@ class _Movements:
 
 
 class History:
-    """What rules ask about recipients, preparers and earlier operations; only what the document asks is read."""
+    """What rules ask about recipients, preparers and earlier operations; only what the document asks is read.
+
+    `with_recipients` reads recipients in any case.
+    """
 
     def __init__(
-        self, document: PolicyDocument, subjects: Collection[Subject], *, rows: Iterable["RowFacts"] = ()
+        self,
+        document: PolicyDocument,
+        subjects: Collection[Subject],
+        *,
+        rows: Iterable["RowFacts"] = (),
+        with_recipients: bool = False,
     ) -> None:
         when = [rule.when for rule in document.rules]
         self._keys = {subject.recipient_key for subject in subjects} | {row.recipient_key for row in rows}
         self._first_paid: dict[str, datetime] = {}
         self._approvals: dict[str, list[RecipientVersion]] = {}
         self._similar: dict[str, set[str]] = {}
-        if any(each.recipient for each in when):
+        if with_recipients or any(each.recipient for each in when):
             self._read_recipients({each.recipient for each in when})
         self._people: dict[int, Person] = {}
         if any(each.preparer for each in when):

@@ -72,14 +72,8 @@ def check_may_approve(
     if person.pk in people_of(operation.approvals.all()):
         raise errors.AlreadyApprovedError
     _check_preparer(operation)
-    _check_recipients(operation)
+    allow_list.check_recipients_of(operation)
     return delegation_to_approve(person, operation)
-
-
-def _check_recipients(operation: Operation) -> None:
-    """Raises the reason why the recipient, or one of the rows, may not be paid (`allow_list.check_recipients`)."""
-    kind, payload = read_content(operation)
-    allow_list.check_recipients(operation.pk, kind, payload)
 
 
 def check_confirmation(operation: Operation, typed: str) -> None:

@@ -27,6 +27,7 @@ from backoffice.accounts.roles import users_with_permission
 from backoffice.core.database.composed import composed_once
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
+from backoffice.operations.errors import PolicyAlteredError
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import (
     KINDS,
@@ -38,12 +39,21 @@ from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, VIEW
 from backoffice.operations.states import IN_FLIGHT, Status
+from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
 
 NEWEST_FIRST = ("-prepared_at", "-id")
 
 
 IS_OPEN = Q(closed_at__isnull=True)
 """Not in a final state: a constraint keeps the two equal, and a partial index holds these rows in order."""
+
+
+def current_policy() -> PolicyInEffect:
+    """The policy in effect. Raises PolicyAlteredError."""
+    try:
+        return policy_in_effect()
+    except AlteredPolicyError as exc:
+        raise PolicyAlteredError from exc
 
 
 def visible_operations(user: User) -> QuerySet[Operation]:

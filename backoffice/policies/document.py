@@ -1,5 +1,7 @@
 """The policy document: ordered rules that say how many of whom must approve an operation, or that refuse it.
 
+It also says what is required of recipients, whatever the rules.
+
 The first rule that fits decides. After all of them comes `LAST_RULE`, which no document contains and so none can leave
 out: one approver who is not the preparer. A document by which fewer would be enough cannot be constructed.
 A rule may later require an invoice or a passkey as well: both would be members of `Rule` beside `levels`.
@@ -15,7 +17,19 @@ from zoneinfo import available_timezones
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    TypeAdapter,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from backoffice.settings_values import KINDS_THAT_PAY, MOST_COOLING_HOURS
 
 MOST_RULES = 500
 MOST_LEVELS = 3
@@ -208,17 +222,87 @@ class RecipientList(Part):
     keys: tuple[Text, ...]
 
 
+class Ceiling(Part):
+    """What one recipient can be paid in total in a currency while it cools."""
+
+    currency: Text
+    amount: Annotated[Amount, Field(gt=0)]
+
+
+class Cooling(Part):
+    """For so many hours, an approved recipient that was added or changed is paid up to the ceilings only.
+
+    Nothing in a currency without a ceiling. With `extra_approval`, one more approval takes the place of the time.
+    """
+
+    hours: int = Field(ge=1, le=MOST_COOLING_HOURS)
+    ceilings: tuple[Ceiling, ...] = ()
+    extra_approval: bool = False
+
+    @field_validator("ceilings")
+    @classmethod
+    def _are_of_different_currencies(cls, ceilings: tuple[Ceiling, ...]) -> tuple[Ceiling, ...]:
+        if len({one.currency for one in ceilings}) < len(ceilings):
+            raise ValueError("a currency has two ceilings")
+        return tuple(sorted(ceilings, key=lambda one: one.currency))
+
+    def ceiling(self, currency: str) -> Decimal | None:
+        return next((one.amount for one in self.ceilings if one.currency == currency), None)
+
+    def stricter(self, other: "Cooling") -> "Cooling":
+        """The longer time; of each currency the lower ceiling, none unless both have one; an approval takes the place
+        of the time only if it does for both.
+        """
+        both = [(one.currency, one.amount, other.ceiling(one.currency)) for one in self.ceilings]
+        return Cooling(
+            hours=max(self.hours, other.hours),
+            ceilings=tuple(
+                Ceiling(currency=currency, amount=min(own, of_other))
+                for currency, own, of_other in both
+                if of_other is not None
+            ),
+            extra_approval=self.extra_approval and other.extra_approval,
+        )
+
+
+class RecipientRequirements(Part):
+    """Who may be paid: by the kinds of `approved_only`, approved recipients of the register only; and the cooling of
+    new and changed ones, by every kind.
+    """
+
+    approved_only: tuple[str, ...] = ()
+    cooling: Cooling | None = None
+
+    @field_validator("approved_only")
+    @classmethod
+    def _are_kinds_that_pay(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        if not set(kinds) <= set(KINDS_THAT_PAY):
+            raise ValueError("a kind that pays nobody")
+        return tuple(sorted(set(kinds), key=KINDS_THAT_PAY.index))
+
+    def stricter(self, other: "RecipientRequirements") -> "RecipientRequirements":
+        """What both require together: the kinds of both, and the stricter cooling (`Cooling.stricter`)."""
+        both = self.cooling.stricter(other.cooling) if self.cooling and other.cooling else None
+        return RecipientRequirements(
+            approved_only=(*self.approved_only, *other.approved_only),
+            cooling=both or self.cooling or other.cooling,
+        )
+
+
 @cache
 def _time_zones() -> frozenset[str]:
     return frozenset(available_timezones())  # reads files
 
 
 class PolicyDocument(Part):
-    """All rules in their order, the lists they name, and the zone in which their hours are."""
+    """All rules in their order, the lists they name, the zone in which their hours are, and what is required of
+    recipients.
+    """
 
     rules: Annotated[tuple[Rule, ...], Field(max_length=MOST_RULES)] = ()
     lists: tuple[RecipientList, ...] = ()
     time_zone: str = "UTC"
+    recipients: RecipientRequirements = RecipientRequirements()
 
     @model_validator(mode="after")
     def _names_what_exists(self) -> Self:
@@ -230,6 +314,14 @@ class PolicyDocument(Part):
         if self.time_zone not in _time_zones():
             raise ValueError("the time zone is not known")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_empty_requirements(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Earlier versions have no `recipients`: while nothing is required of them, the digest is the same."""
+        members: dict[str, Any] = serialize(self)
+        if self.recipients == RecipientRequirements():
+            del members["recipients"]
+        return members
 
     def stored(self) -> dict[str, Any]:
         """JSON members, with amounts and times as text."""

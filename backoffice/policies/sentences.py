@@ -1,4 +1,4 @@
-"""Rules, levels and the comparison of two versions in words, in the reader's language.
+"""Rules, levels, what is required of recipients, and the comparison of two versions in words, in the reader's language.
 
 Who calls has named the kinds of operations once (`name_kinds`); roles have their own names.
 """
@@ -15,12 +15,14 @@ from backoffice.accounts.roles import Role
 from backoffice.core.web.formatting import format_amount, quoted
 from backoffice.policies.document import (
     Conditions,
+    Cooling,
     Hours,
     Level,
     Levels,
     People,
     PolicyDocument,
     RecipientIs,
+    RecipientRequirements,
     Rule,
     TotalAbove,
     TotalOf,
@@ -188,6 +190,38 @@ def _joined(names: Sequence[str]) -> str:
     return gettext("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])
 
 
+def recipient_texts(required: RecipientRequirements) -> dict[str, str]:
+    """What is required of recipients, under the title of each part; empty where nothing is."""
+    return {
+        gettext("Approved recipients only"): approved_only_text(required),
+        gettext("Cooling of recipients"): _cooling_text(required.cooling) if required.cooling else "",
+    }
+
+
+def approved_only_text(required: RecipientRequirements) -> str:
+    """Which kinds pay approved recipients only; empty if none does."""
+    if not required.approved_only:
+        return ""
+    kinds = _joined([kind_name(kind) for kind in required.approved_only])
+    return gettext("{kinds} can be made to approved recipients only.").format(kinds=kinds)
+
+
+def _cooling_text(cooling: Cooling) -> str:
+    text = ngettext(
+        "A recipient that is new or changed can be paid after {count} hour.",
+        "A recipient that is new or changed can be paid after {count} hours.",
+        cooling.hours,
+    )
+    texts = [text.format(count=cooling.hours)]
+    if cooling.ceilings:
+        amounts = [f"{one.currency} {format_amount(one.amount, one.currency)}" for one in cooling.ceilings]
+        text = gettext("Before that, up to {amounts} in total can be paid.")
+        texts.append(text.format(amounts=_joined(amounts)))
+    if cooling.extra_approval:
+        texts.append(gettext("With one more approval it can be paid at once."))
+    return " ".join(texts)
+
+
 class Difference(StrEnum):
     """What became of a rule. The value is the CSS tone in which it is shown."""
 
@@ -214,8 +248,8 @@ def compare(old: PolicyDocument, new: PolicyDocument) -> list[ComparedRule]:
         left, right = _numbered(old, a, b), _numbered(new, c, d)
         for place in range(max(len(left), len(right))):
             one, other = (side[place] if place < len(side) else "" for side in (left, right))
-            changed = Difference.CHANGED if one and other else Difference.REMOVED if one else Difference.ADDED
-            found.append(ComparedRule(Difference.SAME if tag == "equal" else changed, one, other))
+            difference = Difference.SAME if tag == "equal" else _difference(one, other)
+            found.append(ComparedRule(difference, one, other))
     return found
 
 
@@ -242,6 +276,23 @@ def compare_lists(old: PolicyDocument, new: PolicyDocument) -> list[ComparedList
         difference = Difference.CHANGED if is_in_both else of_one
         found.append(ComparedList(name, difference, tuple(sorted(right - left)), tuple(sorted(left - right))))
     return found
+
+
+def compare_recipients(old: RecipientRequirements, new: RecipientRequirements) -> dict[str, ComparedRule]:
+    """What is required of recipients, where it differs, by the title of the part."""
+    before, after = recipient_texts(old), recipient_texts(new)
+    is_same = (old.approved_only == new.approved_only, old.cooling == new.cooling)
+    return {
+        title: ComparedRule(_difference(before[title], after[title]), before[title], after[title])
+        for title, same in zip(before, is_same, strict=True)
+        if not same
+    }
+
+
+def _difference(old: str, new: str) -> Difference:
+    if old and new:
+        return Difference.CHANGED
+    return Difference.REMOVED if old else Difference.ADDED
 
 
 def _numbered(document: PolicyDocument, start: int, end: int) -> list[str]:

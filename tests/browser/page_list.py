@@ -475,6 +475,7 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "new rule", at("/settings/policies/draft/rules/new/")),
     ListedPage(ADMINISTRATOR, "edited rule", at("/settings/policies/draft/rules/1/")),
     ListedPage(ADMINISTRATOR, "lists of the policies", at("/settings/policies/draft/lists/")),
+    ListedPage(ADMINISTRATOR, "requirements for recipients", at("/settings/policies/draft/recipients/")),
     ListedPage(ADMINISTRATOR, "replay of the policies", at("/settings/policies/draft/replay/")),
     ListedPage(
         ADMINISTRATOR,

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils.html import strip_tags
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.groups import rename_group
 from backoffice.accounts.models import User
@@ -21,11 +21,14 @@ from backoffice.accounts.roles import Role
 from backoffice.core import clock
 from backoffice.governance import urls
 from backoffice.governance.policy_replay import Change, replay
+from backoffice.operations.errors import RecipientNotApprovedError
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations.batches import payouts
+from tests.operations.kinds.samples import SAMPLES
 from tests.policies.versions import NGN, document, group, levels, of_group, proposed, put_in_effect
 from tests.recipients import registered
 
@@ -101,6 +104,7 @@ ANSWERS = {
     "policy_rule":            ("get",  403, 403, 403, 200, 403),
     "policy_move_rule":       ("post", 403, 403, 403, 302, 403),
     "policy_lists":           ("get",  403, 403, 403, 200, 403),
+    "policy_requirements":    ("get",  403, 403, 403, 200, 403),
     "policy_discard":         ("post", 403, 403, 403, 302, 403),
     "policy_propose":         ("post", 403, 403, 403, 422, 403),
     "policy_replay":          ("get",  403, 403, 403, 200, 403),
@@ -231,6 +235,101 @@ def test_lists_are_typed_one_in_each_line(as_administrator: Client) -> None:
         assert (answer.status_code, message in text(answer)) == (422, True), message
 
 
+REQUIREMENTS = f"{DRAFT}recipients/"
+
+
+def test_requirements_for_recipients_are_proposed_in_a_form_and_seen_by_who_approves(
+    as_administrator: Client, other_administrator: User, preparer: User
+) -> None:
+    put_in_effect(recipients={"approved_only": ["transfer"], "cooling": {"hours": 24}})
+    typed = {
+        "approved_only": ["withdrawal", "transfer"],
+        "hours": "12",
+        "ceiling_NGN": "50,000",
+        "extra_approval": "on",
+    }
+    assert as_administrator.post(REQUIREMENTS, typed).status_code == 302
+    as_administrator.post(f"{DRAFT}lists/", {"time_zone": "UTC"})  # leaves the requirements as they are
+    shown = page(as_administrator, DRAFT)
+    assert "No rule differs." in shown
+    texts = (
+        "Withdrawals and Transfers can be made to approved recipients only.",
+        "A recipient that is new or changed can be paid after 12 hours. Before that, up to NGN 50,000.00 in total "
+        "can be paid. With one more approval it can be paid at once.",
+    )
+    before = "A recipient that is new or changed can be paid after 24 hours."
+    for text_ in (*texts, before):
+        assert text_ in shown
+    as_administrator.post(f"{DRAFT}propose/")
+    operation = Operation.objects.get()
+    assert operation.sentence.endswith("other requirements for recipients")
+    other = factories.sign_in(Client(), other_administrator)
+    facts = f"Cooling of recipients {texts[1]} Cooling of recipients, before {before}"
+    assert facts in page(other, operation.get_absolute_url())
+    compared = page(other, f"{SETTINGS}proposals/{operation.pk}/")
+    assert f"{before} {texts[1]} Changed" in compared
+    factories.approve(operation, other_administrator)
+    shown = page(other, SETTINGS)
+    for text_ in texts:
+        assert text_ in shown
+    assert "The settings of this deployment" not in shown
+    with pytest.raises(RecipientNotApprovedError):
+        factories.prepared(preparer)
+    assert f"{texts[0]} Changed" in page(other, f"{SETTINGS}versions/2/")
+
+
+def test_the_form_has_what_the_draft_requires(as_administrator: Client) -> None:
+    ceilings = [{"currency": "USDT", "amount": "10.5"}]
+    put_in_effect(recipients={"approved_only": ["payment"], "cooling": {"hours": 5, "ceilings": ceilings}})
+    form = as_administrator.get(REQUIREMENTS).context["form"]
+    as_administrator.post(REQUIREMENTS, {name: value for name, value in form.initial.items() if value})
+    assert "No rule differs." in page(as_administrator, DRAFT)
+    assert not as_administrator.get(DRAFT).context["is_changed"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ({"hours": "0"}, "Enter a number from 1"),
+        ({"ceiling_NGN": "5"}, "Enter the hours, or leave out what is permitted before."),
+        ({"extra_approval": "on"}, "Enter the hours, or leave out what is permitted before."),
+        ({"hours": "24", "ceiling_NGN": "0"}, "greater than zero"),
+        ({"hours": "24", "ceiling_NGN": "1.001"}, "decimal"),
+        ({"hours": "24", "ceiling_NGN": "five"}, "Enter an amount"),
+        ({"approved_only": ["conversion"]}, "“conversion” is not among them"),
+    ],
+)
+def test_requirements_that_mean_nothing_are_refused(
+    as_administrator: Client, typed: dict[str, Any], message: str
+) -> None:
+    answer = as_administrator.post(REQUIREMENTS, typed)
+    assert answer.status_code == 422
+    assert message in text(answer)
+
+
+def test_the_pages_say_what_the_deployment_demands_beyond_the_version(
+    as_administrator: Client, settings: Settings
+) -> None:
+    settings.ALLOW_LIST = frozenset({"wallet_transfer"})
+    put_in_effect(recipients={"approved_only": ["transfer"]})
+    demanded = "Crypto transfers can be made to approved recipients only."
+    for url in (SETTINGS, DRAFT, REQUIREMENTS):
+        shown = page(as_administrator, url)
+        assert "The settings of this deployment demand this as well" in shown
+        assert demanded in shown
+    put_in_effect(recipients={"approved_only": ["transfer", "wallet_transfer"]})
+    assert "The settings of this deployment" not in page(as_administrator, SETTINGS)
+
+
+def test_a_typed_operation_to_a_recipient_that_is_not_approved_would_be_refused(
+    as_administrator: Client, preparer: User
+) -> None:
+    put_in_effect(recipients={"approved_only": ["transfer"]})
+    values = f"{SETTINGS}try/?kind=transfer&preparer={preparer.pk}&recipient=user:ada"
+    assert "It would be refused all the same" in page(as_administrator, values)
+    assert "It would be refused all the same" not in page(as_administrator, f"{values}&recipient_is=saved")
+
+
 def test_a_typed_operation_shows_the_rule_and_why_none_before_it(
     as_administrator: Client, preparer: User
 ) -> None:
@@ -275,6 +374,31 @@ def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
     sentences = {row["reference"]: row["sentence"] for row in rows}
     assert sentences[small.reference] == "Withdrawals need 2 other people"
     assert len(rows) == 3
+
+
+def test_the_replay_says_which_recipients_would_have_been_refused(
+    as_administrator: Client, preparer: User, approver: User
+) -> None:
+    early = factories.prepared(preparer)
+    registered.agreed(registered.bank_account(), preparer, approver)
+    later = factories.prepared(preparer, amount=Decimal(7))
+    elsewhere = factories.prepared_of_kind("wallet_transfer", SAMPLES["wallet_transfer"], preparer)
+    new = document(recipients={"approved_only": ["withdrawal"], "cooling": {"hours": 24}})
+    found = {one.operation_id: one for one in replay(new, clock.now()).operations}
+    assert (found[early.pk].change, found[early.pk].rule) == (Change.REFUSED, 0)
+    assert Change.REFUSED not in {found[later.pk].change, found[elsewhere.pk].change}
+    as_administrator.post(REQUIREMENTS, {"approved_only": ["withdrawal"], "hours": "24"})
+    shown = page(as_administrator, f"{DRAFT}replay/")
+    assert "1 → Refused Withdrawals can be made to approved recipients only." in shown
+    assert "Cooling of recipients is not replayed." in shown
+
+
+def test_the_replay_of_a_batch_says_which_recipients_would_have_been_refused(
+    preparer: User, approver: User
+) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    found = replay(document(recipients={"approved_only": ["transfer"]}), clock.now()).operations
+    assert {one.operation_id: one.change for one in found} == {batch.pk: Change.REFUSED}
 
 
 def test_the_replay_decides_as_the_preparation_did(preparer: User, approver: User) -> None:

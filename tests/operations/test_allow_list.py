@@ -14,7 +14,13 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.core.web.formatting import local_time
 from backoffice.operations import errors
-from backoffice.operations.allow_list import cooling_until, paid_by, problem_of_row, recipient_warnings
+from backoffice.operations.allow_list import (
+    cools_until,
+    demanded_by_deployment,
+    paid_by,
+    problem_of_row,
+    recipient_warnings,
+)
 from backoffice.operations.approval.waiting import deciders, operations_waiting_for
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.base import Payload
@@ -248,7 +254,8 @@ def test_a_further_network_is_agreed_on_and_begins_cooling_again(
 
 def test_the_row_of_a_file_on_another_network_is_refused(preparer: User, on_erc20: RecipientVersion) -> None:
     def paid(network: str) -> str:
-        return problem_of_row("wallet_transfer", paid_by(KINDS["wallet_transfer"], sent_on(network)))
+        row = paid_by(KINDS["wallet_transfer"], sent_on(network))
+        return problem_of_row("wallet_transfer", row, demanded_by_deployment())
 
     assert "on ERC20 only" in paid("BEP20")
     assert paid("ERC20") == ""
@@ -261,7 +268,8 @@ def test_without_the_allow_list_another_network_is_a_caution_to_both(
     operation = factories.prepared_of_kind("wallet_transfer", sent_on("BEP20"), preparer)
     caution = "This address is approved on ERC20 only, and this payment is on BEP20."
     assert caution in text_of(show(as_approver, operation))
-    assert recipient_warnings(operation.pk, KINDS["wallet_transfer"], sent_on("ERC20")) == []
+    required = demanded_by_deployment()
+    assert recipient_warnings(operation.pk, KINDS["wallet_transfer"], sent_on("ERC20"), required) == []
 
 
 def test_an_address_is_saved_on_its_networks_only(
@@ -291,7 +299,9 @@ def test_cooling_holds_the_payment_and_not_its_approval(
     with pytest.raises(errors.RecipientCoolingError, match="can be paid from") as caught:
         factories.release(second, approver)
     with timezone.override("Africa/Lagos"):  # where the reader is
-        assert f"can be paid from {local_time(cooling_until(ada))}." in sentence(caught.value.refusal)
+        assert f"can be paid from {local_time(ada.details_since + timedelta(hours=24))}." in sentence(
+            caught.value.refusal
+        )
     assert {*provider.changes} <= {"POST /v2/bank/resolve"}
 
 
@@ -300,14 +310,14 @@ def test_cooling_begins_with_what_is_paid_and_not_with_notes(
 ) -> None:
     settings.RECIPIENT_COOLING_HOURS = 24
     noted = registered.agreed(registered.changed(ada, notes="Since May"), preparer, approver)
-    assert cooling_until(noted) == cooling_until(ada)
+    assert cools_until(noted) == cools_until(ada) == ada.details_since + timedelta(hours=24)
     renamed = registered.agreed(registered.changed(noted, name="ADA EZE"), preparer, approver)
-    assert cooling_until(renamed) > cooling_until(ada)
+    assert renamed.details_since > ada.details_since
     gone = retire(renamed, preparer, approver)
     again = registered.agreed(
         registered.bank_account(name="ADA EZE", replaces=gone.number), preparer, approver
     )
-    assert cooling_until(again) > cooling_until(renamed)
+    assert again.details_since > renamed.details_since
 
 
 def test_cooling_holds_registered_recipients_without_an_allow_list_too(

@@ -3,6 +3,11 @@
 from tests.sabotage.workshop import Safeguard
 
 _TESTS = "tests/operations/test_allow_list.py::"
+_REQUIRED = "tests/operations/test_recipient_requirements.py::"
+_FORM = (
+    "tests/governance/test_policies.py::"
+    "test_requirements_for_recipients_are_proposed_in_a_form_and_seen_by_who_approves"
+)
 _HOLDERS = "tests/operations/delivery/test_holder_names.py::"
 _IMPORTS = "tests/operations/batches/test_recipient_imports.py::"
 RECIPIENTS = (
@@ -21,7 +26,7 @@ RECIPIENTS = (
     Safeguard(
         "a payment to a recipient that is not approved is not approved",
         "backoffice.operations.policy:check_may_approve",
-        {"    _check_recipients(operation)\n": ""},
+        {"    allow_list.check_recipients_of(operation)\n": ""},
         _TESTS + "test_a_retired_recipient_is_refused_at_the_approval",
     ),
     Safeguard(
@@ -70,14 +75,16 @@ RECIPIENTS = (
     ),
     Safeguard(
         "cooling holds payments of kinds without an allow-list",
-        "backoffice.operations.allow_list:held_until",
-        {"    if not settings.RECIPIENT_COOLING_HOURS:\n": "    if not is_allow_listed(operation.kind):\n"},
+        "backoffice.operations.allow_list:cooling_hold",
+        {
+            "    if cooling is None:\n": "    if cooling is None or operation.kind not in required.approved_only:\n"
+        },
         _TESTS + "test_cooling_holds_registered_recipients_without_an_allow_list_too",
     ),
     Safeguard(
         "a recipient is not paid before cooling has ended",
         "backoffice.operations.allow_list:check_payable",
-        {"        raise RecipientCoolingError(until)\n": "        return\n"},
+        {"        raise RecipientCoolingError(hold.until)\n": "        return\n"},
         _TESTS + "test_cooling_holds_the_payment_and_not_its_approval",
     ),
     Safeguard(
@@ -94,9 +101,53 @@ RECIPIENTS = (
     ),
     Safeguard(
         "the approval that takes the place of cooling is needed at the claim",
-        "backoffice.operations.approval.requirements:required_levels",
-        {"    return (*levels, Level(needed=1))\n": "    return levels\n"},
+        "backoffice.operations.approval.requirements:required_now",
+        {"        levels = (*levels, Level(needed=1))\n": "        pass\n"},
         _TESTS + "test_one_more_approval_takes_the_place_of_cooling",
+    ),
+    Safeguard(
+        "the allow-list of the approval policies holds in the moment of sending",
+        "backoffice.operations.allow_list:requirements_for",
+        {"demanded_by_deployment().stricter(policy.document.recipients)": "demanded_by_deployment()"},
+        _REQUIRED + "test_a_tightened_policy_holds_at_every_later_step",
+    ),
+    Safeguard(
+        "a loosened policy frees no payment that waits to a recipient that is no longer approved",
+        "backoffice.operations.allow_list:requirements_for",
+        {"    return required.stricter(_required_by_versions({number})[number])\n": "    return required\n"},
+        _REQUIRED + "test_a_loosened_policy_frees_nothing_that_waits",
+    ),
+    Safeguard(
+        "a policy takes away nothing that the settings demand of recipients",
+        "backoffice.operations.allow_list:requirements_for",
+        {"demanded_by_deployment().stricter(policy.document.recipients)": "policy.document.recipients"},
+        _REQUIRED + "test_a_policy_cannot_take_away_what_the_settings_demand",
+    ),
+    Safeguard(
+        "cooling of the settings holds whatever a policy permits",
+        "backoffice.policies.document:RecipientRequirements.stricter",
+        {
+            "            cooling=both or self.cooling or other.cooling,\n": "            cooling=other.cooling,\n"
+        },
+        _REQUIRED + "test_cooling_of_the_settings_holds_whatever_the_policy_permits",
+    ),
+    Safeguard(
+        "the digest of a policy covers what is required of recipients",
+        "backoffice.policies.document:PolicyDocument._without_empty_requirements",
+        {"        if self.recipients == RecipientRequirements():\n": "        if True:\n"},
+        "tests/policies/test_document.py::test_the_digest_covers_everything_that_is_required_of_recipients",
+    ),
+    Safeguard(
+        "whoever approves a policy sees what it changes for recipients",
+        "backoffice.policies.sentences:compare_recipients",
+        {"        if not same\n": "        if not before\n"},
+        _FORM,
+    ),
+    Safeguard(
+        "another list of a policy leaves what it requires of recipients as it is",
+        "backoffice.governance.policies:edit_lists",
+        {", recipients=document.recipients": ""},
+        _FORM,
     ),
     Safeguard(
         "a payment whose holder has another name is not sent",

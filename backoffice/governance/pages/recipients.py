@@ -8,13 +8,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core import clock
 from backoffice.core.web.pagination import keyset_page
 from backoffice.governance.recipients import RecipientFilterForm, payments_to, waiting_change
-from backoffice.operations.allow_list import cooling_until
+from backoffice.operations.allow_list import cools_until
 from backoffice.operations.permissions import VIEW
 from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
-from backoffice.recipients.models import RecipientState, RecipientVersion
+from backoffice.recipients.models import RecipientVersion
 from backoffice.recipients.register import BY_NAME
 
 PER_PAGE, PAYMENTS_SHOWN, VERSIONS_SHOWN = 25, 20, 20
@@ -46,7 +45,6 @@ def recipient(request: StaffRequest, pk: UUID) -> HttpResponse:
     if not shown:
         raise Http404("There is no such recipient")
     newest = shown[0]
-    until = cooling_until(newest)
     paying = visible_operations(request.user).filter(recipient_key=newest.key)
     context = {
         "recipient": newest,
@@ -54,7 +52,7 @@ def recipient(request: StaffRequest, pk: UUID) -> HttpResponse:
         "paid": payments_to([newest.key]).get(newest.key),
         "operations": list(paying.order_by(*NEWEST_FIRST)[:PAYMENTS_SHOWN]),
         "waiting": waiting_change(newest.key),
-        "cooling_until": until if newest.state == RecipientState.APPROVED and until > clock.now() else None,
+        "cooling_until": cools_until(newest),
     }
     return render(request, "governance/recipient.html", context)
 

@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations import allow_list, errors
 from backoffice.operations.descriptions import History, Subject, batch_of, describe, describe_with, subject_of
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import ApprovalRule, coded, people_of_rule, rule_sentence
-from backoffice.policies.document import LAST_RULE, Level, Levels, approvals_in
+from backoffice.operations.selectors import current_policy
+from backoffice.policies.document import LAST_RULE, Level, Levels, RecipientRequirements, approvals_in
 from backoffice.policies.evaluator import Decision, DescribedOperation, Evaluator, stricter, strictest
-from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
+from backoffice.policies.models import PolicyInEffect
 from backoffice.policies.names import CurrentNames
 
 
@@ -85,38 +84,48 @@ def _stored_rule(
     return dict(coded(ApprovalRule.ONE_APPROVER))
 
 
-def current_policy() -> PolicyInEffect:
-    """The policy in effect. Raises PolicyAlteredError."""
-    try:
-        return policy_in_effect()
-    except AlteredPolicyError as exc:
-        raise errors.PolicyAlteredError from exc
-
-
 def check_not_refused(requirement: ApprovalRequirement) -> None:
     """Raises PolicyRefusedError with the reason that the policy gives."""
     if requirement.refusal:
         raise errors.PolicyRefusedError(requirement.refusal)
 
 
-def required_levels(operation: Operation) -> Levels:
+@dataclass(frozen=True)
+class RequiredNow:
+    """What an operation needs to be sent: these levels, what is required of its recipient, and what holds it."""
+
+    levels: Levels
+    recipients: RecipientRequirements
+    hold: allow_list.CoolingHold | None
+
+
+def required_now(operation: Operation) -> RequiredNow:
     """The levels of its rules (`agreed_levels`), and one more approval while cooling holds its recipient and an
     approval may take the place of the time. Raises as `agreed_levels`, and RecipientAlteredError.
     """
-    levels = agreed_levels(operation)
-    if not settings.RECIPIENT_COOLING_EXTRA_APPROVAL or allow_list.held_until(operation) is None:
-        return levels
-    return (*levels, Level(needed=1))
+    policy = current_policy()
+    levels = agreed_levels(operation, policy)
+    recipients = allow_list.requirements_for(policy, operation)
+    hold = allow_list.cooling_hold(operation, recipients)
+    if hold is not None and hold.extra_approval:
+        levels = (*levels, Level(needed=1))
+    return RequiredNow(levels, recipients, hold)
 
 
-def agreed_levels(operation: Operation) -> Levels:
-    """The levels under which it was prepared, and what the version in effect requires beyond them.
+def required_levels(operation: Operation) -> Levels:
+    """The levels of `required_now`. Raises as it does."""
+    return required_now(operation).levels
+
+
+def agreed_levels(operation: Operation, policy: PolicyInEffect | None = None) -> Levels:
+    """The levels under which it was prepared, and what the version in effect requires beyond them. It is read unless
+    it is given.
 
     So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyRefusedError,
     PolicyAlteredError if versions are missing or altered, and ContentUnreadableError.
     """
     levels = operation.required_levels
-    policy = current_policy()
+    policy = policy or current_policy()
     if policy.number == operation.policy_version:
         return levels
     if (policy.number or 0) < (operation.policy_version or 0):

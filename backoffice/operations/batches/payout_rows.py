@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 
 from django.utils.translation import gettext
 
-from backoffice.operations.allow_list import Paid, network_warning, paid_by, problem_of_row
+from backoffice.operations.allow_list import Paid, network_warning, paid_by, problem_of_row, requirements_for
 from backoffice.operations.batches.columns import FileColumns
 from backoffice.operations.batches.earlier_payments import (
     RowPayment,
@@ -13,11 +14,14 @@ from backoffice.operations.batches.earlier_payments import (
     repeated_in_file,
 )
 from backoffice.operations.batches.row_rules import RowRules, error_text, note_of, stored_similarity
+from backoffice.operations.errors import PolicyAlteredError
 from backoffice.operations.kinds.base import KindForm, MoneyKind
 from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
+from backoffice.operations.selectors import current_policy
+from backoffice.policies.document import RecipientRequirements
 from backoffice.recipients.keys import bank_account_key
 from backoffice.recipients.models import RecipientVersion
 from backoffice.recipients.register import recorded_versions
@@ -39,6 +43,11 @@ class PayoutRows(RowRules):
     def __init__(self, kind: AnyKind) -> None:
         self.kind = kind
         self._registered: Mapping[str, RecipientVersion] | None = None
+
+    @cached_property
+    def _required(self) -> RecipientRequirements:
+        """What is required of recipients, read once for all rows that are checked together."""
+        return requirements_for(current_policy())
 
     @property
     def columns(self) -> FileColumns:
@@ -88,7 +97,10 @@ class PayoutRows(RowRules):
         if not paid.key or not paid.currency or amount is None:
             return
         row.recipient_key, row.currency, row.amount = paid.key, paid.currency, amount
-        problem = problem_of_row(self.kind.name, paid)
+        try:
+            problem = problem_of_row(self.kind.name, paid, self._required)
+        except PolicyAlteredError as exc:
+            problem = str(exc)
         row.errors += [[self.kind.recipient_field, problem]] if problem else []
 
     def check_together(self, rows: Sequence[PayoutFileRow]) -> None:

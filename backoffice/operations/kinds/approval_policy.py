@@ -1,22 +1,25 @@
 """Approval policies: a new version of the whole document. Needs a second person; nothing is sent to the provider."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
-from backoffice.policies.document import PolicyDocument
-from backoffice.policies.sentences import rule_sentences
+from backoffice.policies.document import PolicyDocument, RecipientRequirements
+from backoffice.policies.sentences import ComparedRule, compare_recipients, recipient_texts, rule_sentences
 from backoffice.recipients.keys import key_text
 
 
 class ApprovalPolicyPayload(Payload):
     """The whole new document, the version that it replaces (0 for none), and what differs from that one.
 
-    How many rules, how many recipients on lists, and the time zone before if it is another one.
+    How many rules, how many recipients on lists, and the time zone and what was required of recipients before, if that
+    changes.
     """
+
+    ADDED: ClassVar[frozenset[str]] = frozenset({"recipients_before"})
 
     replaces: int
     document: PolicyDocument
@@ -26,6 +29,7 @@ class ApprovalPolicyPayload(Payload):
     listed: int = 0
     unlisted: int = 0
     time_zone_before: str = ""
+    recipients_before: RecipientRequirements | None = None
 
 
 class ApprovalPolicyForm(KindForm):
@@ -71,6 +75,8 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
             texts.append(of_lists.format(count=on_lists))
         if payload.time_zone_before:
             texts.append(gettext("another time zone for hours"))
+        if payload.recipients_before is not None:
+            texts.append(gettext("other requirements for recipients"))
         return ", ".join(texts)
 
     def recipient(self, payload: ApprovalPolicyPayload) -> Recipient:
@@ -87,7 +93,13 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
         ]
         zone = [(gettext("Time zone for hours"), payload.document.time_zone)]
         known = [] if payload.time_zone_before else zone
-        return [*self.decision_facts(payload), *known, *rules, *lists]
+        changed = _changed_requirements(payload)
+        required = [
+            (title, text)
+            for title, text in recipient_texts(payload.document.recipients).items()
+            if text and title not in changed
+        ]
+        return [*self.decision_facts(payload), *required, *known, *rules, *lists]
 
     def decision_facts(self, payload: ApprovalPolicyPayload) -> Facts:
         replaced = str(payload.replaces) if payload.replaces else gettext("None")
@@ -108,7 +120,16 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
             text = gettext("{after} (before: {before})")
             zones = text.format(after=payload.document.time_zone, before=payload.time_zone_before)
             facts.append((gettext("Time zone for hours"), zones))
+        nothing, before = gettext("None"), gettext("{part}, before")
+        for part, one in _changed_requirements(payload).items():
+            facts += [(part, one.new or nothing), (before.format(part=part), one.old or nothing)]
         return facts
 
     def initial(self, payload: ApprovalPolicyPayload) -> dict[str, Any]:
         return {}
+
+
+def _changed_requirements(payload: ApprovalPolicyPayload) -> dict[str, ComparedRule]:
+    """What is required of recipients and was not before, or the other way round."""
+    before, after = payload.recipients_before, payload.document.recipients
+    return compare_recipients(after if before is None else before, after)

@@ -26,7 +26,7 @@ from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
 from backoffice.ledger.models import Balance
 from backoffice.operations import selectors
-from backoffice.operations.allow_list import check_recipients, recipient_warnings
+from backoffice.operations.allow_list import check_recipients, recipient_warnings, requirements_for
 from backoffice.operations.approval import requirements
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import (
@@ -334,6 +334,7 @@ def _review_page(
     submission, payload = _submission(request), form.payload()
     digest, debit = content_digest(submission, kind.name, payload.stored()), kind.debit(payload)
     subject = Subject(submission, KINDS[kind.name], payload, request.user.pk, str(request.user), clock.now())
+    policy = selectors.current_policy()
     context = {
         "kind": kind,
         "form": form,
@@ -344,12 +345,12 @@ def _review_page(
         "cautions": [
             *kind.cautions(payload),
             *look_alike_warnings(KINDS[kind.name], payload),
-            *recipient_warnings(submission, KINDS[kind.name], payload),
+            *recipient_warnings(submission, KINDS[kind.name], payload, requirements_for(policy)),
         ],
         "first_payment": selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,
         "code": verification_code(digest),
-        "requirement": requirements.approval_requirement(subject),
+        "requirement": requirements.requirement_under(policy, subject),
         "balances": [row for row in balances.stored_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }

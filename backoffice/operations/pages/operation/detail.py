@@ -5,6 +5,7 @@ input.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -27,7 +28,7 @@ from backoffice.audit.models import Entry
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
-from backoffice.operations.allow_list import recipient_warnings
+from backoffice.operations.allow_list import recipient_warnings, requirements_for
 from backoffice.operations.batches.summary import (
     BatchSummary,
     batch_summary,
@@ -39,7 +40,7 @@ from backoffice.operations.batches.summary import (
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
-from backoffice.operations.errors import ContentUnreadableError, OperationError
+from backoffice.operations.errors import ContentUnreadableError, OperationError, PolicyAlteredError
 from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind, Payload
 from backoffice.operations.kinds.registry import (
     KINDS,
@@ -259,6 +260,17 @@ class KindTexts:
     look_alikes: Sequence[tuple[LookAlike, list[FieldMatch]]] = ()
 
 
+def _recipient_warnings(
+    operation: Operation, kind: AnyKind, payload: Payload, waiting: Waiting | None
+) -> list[str]:
+    """Nothing if the policies were altered: then it is not sent, and its page says so."""
+    with suppress(PolicyAlteredError):
+        known = waiting.recipients if waiting else None
+        required = known or requirements_for(selectors.current_policy(), operation)
+        return recipient_warnings(operation.pk, kind, payload, required)
+    return []
+
+
 def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTexts:
     attempts = list(operation.attempts.all())
     try:
@@ -276,7 +288,7 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
         else [
             *kind.cautions(payload),
             *_look_alikes_of_payee(operation, kind, payload),
-            *recipient_warnings(operation.pk, kind, payload),
+            *_recipient_warnings(operation, kind, payload, waiting),
         ],
         attempts=[
             AttemptRow(

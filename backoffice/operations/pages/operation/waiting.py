@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.conf import settings
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.web.formatting import exact_time, local_time
-from backoffice.operations.allow_list import held_until
+from backoffice.operations.allow_list import CoolingHold
 from backoffice.operations.approval import requirements
 from backoffice.operations.approval.approvers import Approvers, approvers_of
 from backoffice.operations.approval.escalation import ADMINISTRATORS
@@ -22,7 +21,7 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import people_of_rule, rule_sentence
 from backoffice.operations.states import Status
-from backoffice.policies.document import Levels
+from backoffice.policies.document import RecipientRequirements
 from backoffice.policies.evaluator import Capacity, Hindrance, Person
 from backoffice.policies.names import CurrentNames
 from backoffice.policies.sentences import level_text
@@ -60,8 +59,8 @@ class AblePerson:
 class Waiting:
     """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty.
 
-    `cooling_until` is when the time ends that its recipient cannot be paid before, if that holds it. `rule` is the
-    operation's rule in words, with the names that people and groups have now.
+    `cooling` is the time before which its recipient cannot be paid, if that holds it; `recipients` is what is required
+    of the recipient. `rule` is the operation's rule in words, with the names that people and groups have now.
     """
 
     levels: Sequence[WaitingLevel]
@@ -73,13 +72,18 @@ class Waiting:
     is_tightened: bool = False
     has_lost_approvals: bool = False
     escalated: str = ""
-    cooling_until: datetime | None = None
+    cooling: CoolingHold | None = None
+    recipients: RecipientRequirements | None = None
     rule: str = ""
+
+    @property
+    def cooling_until(self) -> datetime | None:
+        return self.cooling.until if self.cooling else None
 
     @property
     def is_held(self) -> bool:
         """Whether only time lets it be sent, however many approve it."""
-        return self.cooling_until is not None and not settings.RECIPIENT_COOLING_EXTRA_APPROVAL
+        return self.cooling is not None and not self.cooling.extra_approval
 
     @property
     def has_levels(self) -> bool:
@@ -111,16 +115,18 @@ def waiting_of(operation: Operation) -> Waiting | None:
     if operation.status != Status.PENDING and not (operation.status == Status.APPROVED and is_sent):
         return None
     try:
-        levels, until = requirements.required_levels(operation), held_until(operation)
+        required = requirements.required_now(operation)
     except OperationError as exc:
         return Waiting([], "", 0, [], [], refusal=str(exc))
     is_whole = all(getattr(one, "still_entitled", True) for one in operation.approvals.all())
-    if operation.status == Status.APPROVED and is_whole and levels == operation.required_levels:
-        return Waiting([], "", 0, [], [], cooling_until=until) if until else None
-    return _described(operation, levels, until)
+    if operation.status == Status.APPROVED and is_whole and required.levels == operation.required_levels:
+        hold = required.hold
+        return Waiting([], "", 0, [], [], cooling=hold, recipients=required.recipients) if hold else None
+    return _described(operation, required)
 
 
-def _described(operation: Operation, levels: Levels, until: datetime | None) -> Waiting | None:
+def _described(operation: Operation, required: requirements.RequiredNow) -> Waiting | None:
+    levels = required.levels
     found = approvers_of(operation, levels)
     if operation.status == Status.APPROVED and found.progress.is_complete:
         return None
@@ -140,7 +146,8 @@ def _described(operation: Operation, levels: Levels, until: datetime | None) -> 
         _reasons(found),
         is_tightened=levels != operation.required_levels,
         has_lost_approvals=len(found.counted) < len(operation.approvals.all()),
-        cooling_until=until,
+        cooling=required.hold,
+        recipients=required.recipients,
         rule=rule_sentence(operation.rule, names),
     )
 
