@@ -5,10 +5,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
+from backoffice import settings_values
 from backoffice.accounts.models import User
 from backoffice.operations import errors
 from backoffice.operations.allow_list import cools_until, demanded_by_deployment, requirements_for
@@ -248,3 +250,16 @@ def test_nothing_is_read_of_earlier_versions_for_what_was_prepared_under_the_one
 
 def _refuse(*_: object) -> None:
     raise AssertionError("a query")
+
+
+@pytest.mark.parametrize("hours", [-1, 8761])
+def test_hours_that_no_policy_can_have_are_no_setting(hours: int) -> None:
+    assert settings_values.cooling_hours(8760) == 8760
+    with pytest.raises(ImproperlyConfigured, match="COUNTERSIGN_RECIPIENT_COOLING_HOURS"):
+        settings_values.cooling_hours(hours)
+
+
+def test_a_kind_that_pays_nobody_is_no_setting() -> None:
+    assert settings_values.allow_listed_kinds(["transfer"]) == {"transfer"}
+    with pytest.raises(ImproperlyConfigured, match="COUNTERSIGN_ALLOW_LIST"):
+        settings_values.allow_listed_kinds(["transfers"])
