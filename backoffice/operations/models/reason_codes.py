@@ -256,8 +256,7 @@ def _fee_difference(found: Difference) -> str:
 
 
 def _outcome(found: Difference) -> str:
-    # Stored as the provider calls the outcome that Countersign recorded.
-    recorded = Status.SUCCEEDED if found["local"] == "fulfilled" else Status.FAILED
+    recorded = Status.SUCCEEDED if found["local"] == "fulfilled" else Status.FAILED  # in the provider's word
     local = str(recorded.label).lower()
     if not found["provider"]:
         return gettext("no status at the provider, recorded as {local}").format(local=local)

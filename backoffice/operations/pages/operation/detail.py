@@ -29,6 +29,7 @@ from backoffice.core.cached_reads import cached_in_process
 from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
 from backoffice.operations.allow_list import recipient_warnings, requirements_for
+from backoffice.operations.approval.requirements import RequiredNow
 from backoffice.operations.batches.summary import (
     BatchSummary,
     batch_summary,
@@ -87,7 +88,7 @@ from backoffice.operations.pages.operation.status import (
     steps,
     total_debit,
 )
-from backoffice.operations.pages.operation.waiting import Waiting, waiting_of, with_escalation
+from backoffice.operations.pages.operation.waiting import Waiting, required_of, waiting_of, with_escalation
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient
 from backoffice.operations.payee_look_alikes import look_alike_warnings
@@ -162,8 +163,9 @@ def _context(
     request: StaffRequest, operation: Operation, *, refused: BaseDecisionForm | None = None
 ) -> dict[str, Any]:
     timeline, turn = audit_timeline(operation), queue_position(operation)
-    waiting = with_escalation(waiting_of(operation), timeline)
-    kind_texts = _kind_texts(operation, waiting)
+    required = required_of(operation)
+    waiting = with_escalation(waiting_of(operation, required), timeline)
+    kind_texts = _kind_texts(operation, waiting, required)
     wants = decision_requirements(operation)
     resolution = payment_resolution(request.user, operation)
     panel = with_resolution(panel_for(request.user, operation, turn, waiting), resolution)
@@ -261,17 +263,22 @@ class KindTexts:
 
 
 def _recipient_warnings(
-    operation: Operation, kind: AnyKind, payload: Payload, waiting: Waiting | None
+    operation: Operation, kind: AnyKind, payload: Payload, required: RequiredNow | OperationError | None
 ) -> list[str]:
     """Nothing if the policies were altered: then it is not sent, and its page says so."""
+    if isinstance(required, RequiredNow):
+        return recipient_warnings(operation.pk, kind, payload, required.recipients)
     with suppress(PolicyAlteredError):
-        known = waiting.recipients if waiting else None
-        required = known or requirements_for(selectors.current_policy(), operation)
-        return recipient_warnings(operation.pk, kind, payload, required)
+        recipients = requirements_for(selectors.current_policy(), operation)
+        return recipient_warnings(operation.pk, kind, payload, recipients)
     return []
 
 
-def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTexts:
+def _kind_texts(
+    operation: Operation,
+    waiting: Waiting | None = None,
+    required: RequiredNow | OperationError | None = None,
+) -> KindTexts:
     attempts = list(operation.attempts.all())
     try:
         kind, payload = read_content(operation)
@@ -288,7 +295,7 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
         else [
             *kind.cautions(payload),
             *_look_alikes_of_payee(operation, kind, payload),
-            *_recipient_warnings(operation, kind, payload, waiting),
+            *_recipient_warnings(operation, kind, payload, required),
         ],
         attempts=[
             AttemptRow(

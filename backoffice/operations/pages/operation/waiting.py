@@ -21,7 +21,6 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import people_of_rule, rule_sentence
 from backoffice.operations.states import Status
-from backoffice.policies.document import RecipientRequirements
 from backoffice.policies.evaluator import Capacity, Hindrance, Person
 from backoffice.policies.names import CurrentNames
 from backoffice.policies.sentences import level_text
@@ -59,8 +58,8 @@ class AblePerson:
 class Waiting:
     """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty.
 
-    `cooling` is the time before which its recipient cannot be paid, if that holds it; `recipients` is what is required
-    of the recipient. `rule` is the operation's rule in words, with the names that people and groups have now.
+    `cooling` is the time before which its recipient cannot be paid, if that holds it. `rule` is the operation's rule in
+    words, with the names that people and groups have now.
     """
 
     levels: Sequence[WaitingLevel]
@@ -73,7 +72,6 @@ class Waiting:
     has_lost_approvals: bool = False
     escalated: str = ""
     cooling: CoolingHold | None = None
-    recipients: RecipientRequirements | None = None
     rule: str = ""
 
     @property
@@ -109,19 +107,32 @@ class Waiting:
         return any(one.id == person.pk for one in self.able)
 
 
-def waiting_of(operation: Operation) -> Waiting | None:
-    """What a pending operation waits for, or an approved one that lacks approvals or is held by cooling; else None."""
+def required_of(operation: Operation) -> requirements.RequiredNow | OperationError | None:
+    """What an operation that is not decided or not sent yet needs for that, or why it is refused; None for others."""
     is_sent = not isinstance(KINDS.get(operation.kind), LocalKind)
     if operation.status != Status.PENDING and not (operation.status == Status.APPROVED and is_sent):
         return None
     try:
-        required = requirements.required_now(operation)
+        return requirements.required_now(operation)
     except OperationError as exc:
-        return Waiting([], "", 0, [], [], refusal=str(exc))
+        return exc
+
+
+def waiting_of(
+    operation: Operation, required: requirements.RequiredNow | OperationError | None
+) -> Waiting | None:
+    """What a pending operation waits for, or an approved one that lacks approvals or is held by cooling; else None.
+
+    `required` is that of `required_of`.
+    """
+    if required is None:
+        return None
+    if isinstance(required, OperationError):
+        return Waiting([], "", 0, [], [], refusal=str(required))
     is_whole = all(getattr(one, "still_entitled", True) for one in operation.approvals.all())
     if operation.status == Status.APPROVED and is_whole and required.levels == operation.required_levels:
         hold = required.hold
-        return Waiting([], "", 0, [], [], cooling=hold, recipients=required.recipients) if hold else None
+        return Waiting([], "", 0, [], [], cooling=hold) if hold else None
     return _described(operation, required)
 
 
@@ -147,7 +158,6 @@ def _described(operation: Operation, required: requirements.RequiredNow) -> Wait
         is_tightened=levels != operation.required_levels,
         has_lost_approvals=len(found.counted) < len(operation.approvals.all()),
         cooling=required.hold,
-        recipients=required.recipients,
         rule=rule_sentence(operation.rule, names),
     )
 

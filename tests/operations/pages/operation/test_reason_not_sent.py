@@ -197,6 +197,7 @@ def test_what_an_open_incident_calls_executed_is_released_only_once_it_is_acknow
     assert Release.objects.count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_incident_that_calls_it_executed_stops_a_release_that_waits(
     provider: StubProvider, released: Operation
 ) -> None:
