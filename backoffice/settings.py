@@ -149,7 +149,7 @@ NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", defaul
 STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", default=False)
 #: Kinds of payments that can be made to approved recipients of the register only, such as `withdrawal,wallet_transfer`:
 #: any of `withdrawal`, `transfer`, `wallet_transfer` and `payment`. The approval policies can add kinds, and
-#: take none away.
+#: cannot remove any.
 ALLOW_LIST: frozenset[str] = settings_values.allow_listed_kinds(
     env.list("COUNTERSIGN_ALLOW_LIST", default=[])
 )

@@ -31,7 +31,7 @@ class RequirementsForm(PageForm):
         min_value=1,
         max_value=MOST_COOLING_HOURS,
         help_text=_(
-            "An approved recipient that is new or changed cannot be paid before, by any kind. Empty: no cooling."
+            "Before that, an approved recipient that is new or changed cannot be paid. Empty: no cooling."
         ),
     )
     extra_approval = forms.BooleanField(
