@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Exists, Max, OuterRef, Q
+from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from backoffice.core import clock
@@ -176,9 +177,9 @@ def may_need_one_more() -> Q:
     demanded = demanded_by_deployment().cooling
     if demanded is not None and not demanded.extra_approval:
         return Q(pk__in=[])
-    since = clock.recent() - timedelta(hours=MOST_COOLING_HOURS)
+    longest = timedelta(hours=MOST_COOLING_HOURS)
     approved = newest_versions().filter(state=RecipientState.APPROVED)
-    is_new = Q(Exists(approved.filter(key=OuterRef("recipient_key"), details_since__gt=since)))
+    is_new = Q(Exists(approved.filter(key=OuterRef("recipient_key"), details_since__gt=Now() - longest)))
     if demanded is not None:
         return is_new
     permits = PolicyVersion.objects.filter(document__recipients__cooling__extra_approval=True)

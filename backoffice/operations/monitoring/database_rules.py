@@ -30,7 +30,11 @@ _ON_POSTGRESQL = """
            pg_get_constraintdef(pg_constraint.oid, true)
     FROM pg_constraint JOIN tables ON tables.oid = conrelid WHERE contype IN ('c', 'f', 'p', 'u', 'x')
     UNION ALL
-    SELECT 'enforcement of constraint', relname, conname, concat_ws(' ', contype, conkey, convalidated, (
+    SELECT 'enforcement of constraint', relname, conname, concat_ws(' ', contype, (
+               SELECT string_agg(attname, ',' ORDER BY place)
+               FROM unnest(conkey) WITH ORDINALITY AS key (number, place)
+               JOIN pg_attribute ON attrelid = conrelid AND attnum = number
+           ), convalidated, (
                SELECT min(tgenabled::text) FROM pg_trigger WHERE tgconstraint = pg_constraint.oid
            ))
     FROM pg_constraint JOIN tables ON tables.oid = conrelid WHERE contype IN ('c', 'f', 'p', 'u', 'x')
@@ -40,7 +44,11 @@ _ON_POSTGRESQL = """
     WHERE indisunique AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)
     UNION ALL
     SELECT 'enforcement of index', relname, indexrelid::regclass::text,
-           concat_ws(' ', indkey, indpred IS NOT NULL, indisvalid)
+           concat_ws(' ', (
+               SELECT string_agg(coalesce(attname, 'expression'), ',' ORDER BY place)
+               FROM unnest(indkey) WITH ORDINALITY AS key (number, place)
+               LEFT JOIN pg_attribute ON attrelid = indrelid AND attnum = number
+           ), indpred IS NOT NULL, indisvalid)
     FROM pg_index JOIN tables ON tables.oid = indrelid
     WHERE indisunique AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)
     UNION ALL
