@@ -71,7 +71,7 @@ def test_nothing_but_the_selection_of_what_is_due_uses_a_recent_time() -> None:
         "notifications/recording/later_deciders.py": 1,  # who is on leave, to look again once that changes
         "operations/approval/approvers.py": 1,  # who is on leave, for the page
         "operations/approval/waiting.py": 1,  # and for the badge and the lists
-        "operations/allow_list.py": 2,  # which recipients are cooling, for the same lists
+        "operations/allow_list.py": 1,  # which recipients are cooling, for the same lists
     }
 
 

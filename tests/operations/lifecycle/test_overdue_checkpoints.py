@@ -134,7 +134,7 @@ def test_everybody_sees_it_and_who_may_acknowledges_it(
     page = text_of(as_approver.get(incident.get_absolute_url()))
     assert str(incident.destination) in page
     assert "Not delivered since" in page
-    assert "Payments go on" in page
+    assert "Payments continue" in page
     assert as_approver.post(incident.get_absolute_url(), {"note": "Mounted again"}).status_code == 302
     volume.mount()
     volume.passes(2)
