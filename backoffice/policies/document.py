@@ -277,7 +277,7 @@ class RecipientRequirements(Part):
     @classmethod
     def _are_kinds_that_pay(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
         if not set(kinds) <= set(KINDS_THAT_PAY):
-            raise ValueError("a kind that pays nobody")
+            raise ValueError("a kind without payments to recipients")
         return tuple(sorted(set(kinds), key=KINDS_THAT_PAY.index))
 
     def stricter(self, other: "RecipientRequirements") -> "RecipientRequirements":

@@ -20,6 +20,12 @@ RESTORED = (
         f"{_LOST}test_a_worker_begins_its_journal_when_it_starts",
     ),
     Safeguard(
+        "a sweeper begins its journal when it starts",
+        "backoffice.sweeper.management.commands.sweep:Command.handle",
+        {'        _run_round("compare_with_journals", JOBS["compare_with_journals"], is_due=True)\n': ""},
+        "tests/sweeper/test_sweep.py::test_a_sweeper_compares_with_journals_before_its_jobs_begin",
+    ),
+    Safeguard(
         "a restore between release and claim is found before the provider is read",
         "backoffice.operations.delivery.send:_read_and_claim",
         _COMPARED_BEFORE_SENDING,

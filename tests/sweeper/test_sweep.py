@@ -1,5 +1,6 @@
 """`manage.py sweep`."""
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from io import StringIO
@@ -13,6 +14,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.api_keys.models import KnownKey
 from backoffice.core import isolation
+from backoffice.core.telemetry import processes
 from backoffice.ledger.models import BalanceSnapshot, Transaction
 from backoffice.operations.models.monitoring import Heartbeat
 from backoffice.operations.models.operations import Operation
@@ -142,6 +144,16 @@ def test_sending_checking_and_expiring_run_every_round() -> None:
         "expire_due",
         "compare_with_journals",
     }
+
+
+def test_a_sweeper_compares_with_journals_before_its_jobs_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(processes, "start", lambda _kind: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sweep, "_run_round", lambda name, _job, **_: done.append(name))
+    monkeypatch.setattr(sweep, "_repeat", lambda *_: done.append("jobs"))
+    call_command("sweep")
+    assert done[:2] == ["compare_with_journals", "jobs"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,5 +1,5 @@
-"""Two people name the transaction that paid an approved operation without a request from here: an attempt that nobody
-released, and the only edge from approved to succeeded of what is otherwise sent.
+"""Two people name the transaction that paid an approved operation without a request from here: an attempt without a
+release, and the only edge from approved to succeeded of what is otherwise sent.
 """
 
 from importlib import import_module

@@ -127,7 +127,7 @@ def _close_attempt(
 
 
 def _add_payment(operation: Operation, resolution: Operation, payload: ResolutionPayload) -> Attempt:
-    """Add the attempt that claims the transaction which paid the operation. No request was made and nobody released it.
+    """Add the attempt that claims the transaction which paid the operation. It has no request and no release.
 
     The trigger of the states lets the operation succeed only with such an attempt.
     """

@@ -79,8 +79,8 @@ def test_two_people_close_it_with_the_transaction(
         50,
     )
     assert (attempt.released_by, attempt.begun_at, attempt.resolution) == (None, None, resolution)
-    for told in (str(preparer), str(approver), resolution.reference, "Paid by hand"):
-        assert told in attempt.response
+    for text in (str(preparer), str(approver), resolution.reference, "Paid by hand"):
+        assert text in attempt.response
     entry = Entry.objects.get(action=Action.OPERATION_RESOLVED)
     assert (entry.target_id, entry.actor_id) == (str(held.pk), approver.pk)
     assert entry.detail["provider_transaction_id"] == "T-PAID"

@@ -442,7 +442,7 @@ def _is_applicable(payload: ResolutionPayload) -> bool:
 
 
 def _declared_otherwise(payload: ResolutionPayload) -> list[str]:
-    """A warning if somebody declared the same transaction another payment, to send the operation all the same."""
+    """A warning if a person declared this transaction a different payment, so that the operation could be sent."""
     seen = payload.transaction
     declared = LookAlike.objects.filter(
         operation=payload.operation,

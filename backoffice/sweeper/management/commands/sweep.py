@@ -104,6 +104,8 @@ class Command(BaseCommand):
         stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
+        # Begin the journal now: once another machine has sent, an empty folder counts as a lost journal.
+        _run_round("compare_with_journals", JOBS["compare_with_journals"], is_due=True)
         # A thread each: reading the provider slowly must not keep a released operation waiting.
         jobs = [*JOBS, *["send_due"] * (SENDER_THREADS - 1)]
         with ThreadPoolExecutor(len(jobs)) as pool:
