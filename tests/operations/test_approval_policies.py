@@ -9,6 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
@@ -515,15 +516,18 @@ def test_a_proposed_policy_waits_for_the_other_administrator(
     assert waiting == [False, True, False]
 
 
+@pytest.mark.usefixtures("approver", "second_approver")
+@pytest.mark.parametrize("is_reactivated", [False, True])
 def test_an_approval_of_somebody_who_was_deactivated_puts_nothing_into_effect(
-    administrator: User, second_administrator: User, approver: User, second_approver: User
+    administrator: User, second_administrator: User, *, is_reactivated: bool
 ) -> None:
-    """What is applied here is checked at no later moment."""
+    """What is applied here is checked at no later moment. Who was reactivated in the database alone stays excluded."""
     third, fourth = (factories.person(name, Role.ADMINISTRATOR) for name in ("Efe Obi", "Ayo Bello"))
     put_in_effect({"when": {"kinds": ["approval_policy"]}, "levels": [{"needed": 2}]})
     operation = proposed(administrator, {"levels": [{"needed": 1}]}, replaces=1)
     factories.approve(operation, second_administrator)
-    User.objects.filter(pk=second_administrator.pk).update(is_active=False)
+    staff.deactivate_staff(second_administrator.pk, actor=administrator)
+    User.objects.filter(pk=second_administrator.pk).update(is_active=is_reactivated)
     assert factories.approve(operation, third).status == Status.PENDING
     assert policy_in_effect().number == 1
     factories.approve(operation, fourth)

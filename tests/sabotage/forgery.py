@@ -21,6 +21,13 @@ FORGERY = (
         f"{_IMPOSTORS}[with_a_session_from_before_the_deactivation]",
     ),
     Safeguard(
+        "an approval of who was deactivated and reactivated in the database alone does not count",
+        "backoffice.operations.approval.progress:counting_approvals",
+        {"without_reactivated_outside(involved)": "involved"},
+        "tests/operations/test_approval_policies.py"
+        "::test_an_approval_of_somebody_who_was_deactivated_puts_nothing_into_effect[True]",
+    ),
+    Safeguard(
         "who was deactivated and reactivated in the database alone does not sign in",
         "backoffice.accounts.roles:StaffBackend.user_can_authenticate",
         {"without_reactivated_outside(User": "(User"},

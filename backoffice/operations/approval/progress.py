@@ -12,7 +12,7 @@ from datetime import datetime
 from django.db.models import Q
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import users_with_permission
+from backoffice.accounts.roles import users_with_permission, without_reactivated_outside
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
@@ -61,9 +61,9 @@ def counting_approvals(operation: Operation, approvals: Sequence[Approval] | Non
     given = approvals_of(operation) if approvals is None else approvals
     if not given:
         return []
-    may_approve = users_with_permission(approval_permission_for(operation.kind))
-    people = people_of(given)
-    return counting(given, set(may_approve.filter(pk__in=people).order_by().values_list("pk", flat=True)))
+    involved = users_with_permission(approval_permission_for(operation.kind)).filter(pk__in=people_of(given))
+    entitled = without_reactivated_outside(involved).order_by().values_list("pk", flat=True)
+    return counting(given, set(entitled))
 
 
 def approval_progress(operation: Operation, approvals: Sequence[Approval] | None = None) -> Progress:
