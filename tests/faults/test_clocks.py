@@ -63,6 +63,11 @@ def test_two_machines_with_skewed_clocks_send_once_and_not_early(
     stage: FaultStage, make_product: MakeProcesses, clock_of: dict[str, dict[str, str]]
 ) -> None:
     product = make_product()
+    for off, environment in clock_of.items():
+        product.start_sweeper(off, **environment)
+    product.wait_for_journals(*clock_of)
+    for off in clock_of:
+        product.kill(off)
     stage.provider.options(settle_after=None)
     held, looked_at_later = stage.released("withdrawal", "transfer")
     frozen = stage.freeze("send.claimed", held, patience=LONG)

@@ -119,6 +119,7 @@ def test_a_payday_under_kills_and_cut_wires_accounts_for_every_row(
     product.start_sweeper("sweeper-one")
     product.start_sweeper("sweeper-two")
     product.start_worker("worker")
+    product.wait_for_journals("sweeper-one", "sweeper-two")
     wait_until(lambda: sum(counts(batch).values()) == ROWS, "all rows are operations")
     order = release_all(stage, batch)
     cuts = [
@@ -165,6 +166,7 @@ def test_managed_codes_that_work_once_pay_one_operation_each_although_processes_
     batch = approved_batch(stage, CODES)
     product.start_sweeper("sweeper")
     product.start_worker("worker")
+    product.wait_for_journals("sweeper")
     wait_until(lambda: sum(counts(batch).values()) == CODES, "all rows are operations")
     release_all(stage, batch)
     for paid in range(1, CODES + 1):

@@ -53,9 +53,7 @@ def test_two_instances_of_every_process_send_once(stage: FaultStage, make_produc
     for name in ("one", "two"):
         product.start_sweeper(f"sweeper-{name}")
     product.start_worker("worker")
-    # Each is a machine with a journal of its own, which it begins before the first payment.
-    journals = [product.folder / name / "journal" for name in ("sweeper-one", "sweeper-two")]
-    wait_until(lambda: all(any(folder.glob("*.jsonl")) for folder in journals), "the sweepers have journals")
+    product.wait_for_journals("sweeper-one", "sweeper-two")
     operations = stage.released(*MONEY)
     product.enqueue(*[operation.pk for operation in operations] * 20)
     recovered("two of everything", operations)

@@ -98,6 +98,13 @@ class ProductProcesses:
     def start_sweeper(self, name: str = "sweeper", **environment: str) -> None:
         self.start(name, "manage.py", "sweep", "--every", "0.2", **environment)
 
+    def wait_for_journals(self, *names: str) -> None:
+        """Wait until these have a journal. Each is a machine of its own; one that begins its journal after another
+        machine has sent pauses payments.
+        """
+        journals = [self.folder / name / "journal" for name in names]
+        wait_until(lambda: all(any(one.glob("*.jsonl")) for one in journals), f"{names} have journals")
+
     def start_web(self, name: str = "web", *, points: str = "", **environment: str) -> None:
         """Start the web process and return once its pages respond."""
         bind = ("--bind", f"127.0.0.1:{self.stack.web_port}")
