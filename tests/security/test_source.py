@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -67,22 +68,26 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
                 yield name, ast.parse(path.read_text())
 
 
-def calls() -> Iterator[tuple[str, str, ast.Call]]:
+@cache
+def nodes() -> list[tuple[str, ast.Call | ast.Import | ast.ImportFrom]]:
+    """Every call and import, with the path of its module."""
+    wanted = (ast.Call, ast.Import, ast.ImportFrom)
+    return [(path, node) for path, tree in sources() for node in ast.walk(tree) if isinstance(node, wanted)]
+
+
+@cache
+def calls() -> list[tuple[str, str, ast.Call]]:
     """Every call, with the path of its module and the dotted name that is called."""
-    for path, tree in sources():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                yield path, ast.unparse(node.func), node
+    return [(path, ast.unparse(node.func), node) for path, node in nodes() if isinstance(node, ast.Call)]
 
 
 def imported() -> Iterator[tuple[str, str]]:
     """Every top-level name that is imported, with the path of the module that imports it."""
-    for path, tree in sources():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                yield path, (node.module or "").partition(".")[0]
+    for path, node in nodes():
+        if isinstance(node, ast.Import):
+            yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield path, (node.module or "").partition(".")[0]
 
 
 def test_no_text_is_run_as_code() -> None:
