@@ -94,7 +94,7 @@ HALF_A_CHUNK = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\
 @pytest.mark.parametrize("begun", [b"", HALF_A_HEAD, HALF_A_BODY, HALF_A_CHUNK])
 def test_slow_connections_keep_no_thread(begun: bytes) -> None:
     with serving(hello) as port, ExitStack() as slow:
-        for _ in range(50):
+        for _ in range(200):
             slow.enter_context(connected(port, begun))
         assert status(port) == 200
 

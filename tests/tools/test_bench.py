@@ -31,6 +31,7 @@ TINY = BenchSize(
     audited=30,
     partitioned=2_000,
     merged_at_once=100,
+    pages=2,
     seconds=1.0,
     rounds=1,
 )

@@ -69,6 +69,7 @@ class BenchSize:
     partitioned: int = 1_000_000
     merged_at_once: int = 10_000
     seconds: float = 10.0
+    pages: int = 50
     rounds: int = 7
 
 
@@ -100,6 +101,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "P9": lambda: payday.payday_measures(size.payments),
         "P10": lambda: chain(people.people_measures(size.seconds), waiting.waiting_measures(size.waiting)),
         "P11": lambda: payout_measures(size.file_rows),
+        "P12": lambda: people.slow_connection_measures(size.pages),
         "storage": lambda: storage.storage_measures(size.merged, size.deliveries, size.operations),
         "partitions": lambda: partitions.partition_measures(
             size.partitioned, size.rounds, size.merged_at_once

@@ -1,13 +1,14 @@
-"""P10: eight people at once on one web worker."""
+"""P10 and P12: eight people at once on one web worker, and one among slow connections."""
 
 import itertools
 import re
+import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +25,15 @@ from tools.smoke import prepare
 PEOPLE = ("Tunde Bello", "Ngozi Eze", "Amara Okafor", "Chidi Nwosu", "Femi Ade", "Zainab Musa")
 APPROVERS = IN_TWO_WINDOWS = ("Amara Okafor", "Chidi Nwosu")
 _LIST = "/operations/"
+_PAUSE = "/operations/pause/"
+SLOW_CONNECTIONS = 200
+_BEGUN = (
+    b"",
+    b"GET / HTTP/1.1\r\nHost: ",
+    b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf",
+    b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhalf",
+)
+"""What a slow connection has sent: nothing, half of a header, of a body, and of a chunk."""
 
 
 def people_measures(seconds: float) -> Iterator[Measure]:
@@ -86,3 +96,45 @@ def _together(people: list[Person], seconds: float) -> Iterator[Measure]:
     what = f"{len(people)} people at once on one web worker: list, operation, approval"
     yield Measure("P10.rate", what, len(took) / seconds, "pages/s", 30, "least")
     yield Measure("P10.late", "slowest twentieth of these pages to the median", late / middle, "x", 2)
+
+
+def slow_connection_measures(pages: int) -> Iterator[Measure]:
+    """The list, and the order to pause payments, while connections are open that never complete a request."""
+    with (
+        temporary_database("slow") as database,
+        tempfile.TemporaryDirectory() as folder,
+        payday_stack(database, Path(folder)) as stack,
+        HttpBrowser(stack.web) as approver,
+    ):
+        approver.sign_in(APPROVERS[0])
+        approver.get(_LIST)  # the first page of a process loads what the others use
+        with _slow_connections(stack.web_port):
+            lists = [_milliseconds(lambda: approver.get(_LIST)) for _ in range(pages)]
+        page = approver.get(_PAUSE)
+        with _slow_connections(stack.web_port):
+            paused = _milliseconds(lambda: approver.submit(page, _PAUSE, reason="Measured"))
+    among = f"among {SLOW_CONNECTIONS} slow connections to one web worker"
+    yield Measure("P12.list", f"slowest of {pages} lists {among}", max(lists), "ms", 300)
+    yield Measure("P12.pause", f"pausing payments {among}", paused, "ms", 300)
+
+
+@contextmanager
+def _slow_connections(port: int) -> Iterator[None]:
+    """So many, all of them still open at the end. The server closes them after ten seconds."""
+    with ExitStack() as opened:
+        connections = []
+        for begun in itertools.islice(itertools.cycle(_BEGUN), SLOW_CONNECTIONS):
+            connection = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            connection.sendall(begun)
+            connections.append(connection)
+        yield
+        for connection in connections:
+            connection.setblocking(False)
+            with suppress(BlockingIOError):
+                raise RuntimeError(f"A slow connection was closed: {connection.recv(100)!r}")
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
+    began = time.monotonic()
+    work()
+    return 1000 * (time.monotonic() - began)
