@@ -177,9 +177,9 @@ class Action(models.TextChoices):
         "operation.held",
         pgettext_lazy("audit action", "held, because of another name at the bank,"),
     )
-    BATCH_PAUSED = "batch.paused", pgettext_lazy("audit action", "paused the sending of")
-    BATCH_RESUMED = "batch.resumed", pgettext_lazy("audit action", "resumed the sending of")
-    BATCH_CANCELLED = "batch.cancelled", pgettext_lazy("audit action", "cancelled the unsent operations of")
+    BATCH_PAUSED = "batch.paused", pgettext_lazy("audit action", "paused")
+    BATCH_RESUMED = "batch.resumed", pgettext_lazy("audit action", "resumed")
+    BATCH_CANCELLED = "batch.cancelled", pgettext_lazy("audit action", "cancelled the unsent rows of")
     INCIDENT_RAISED = "incident.raised", pgettext_lazy("audit action", "raised an incident about")
     INCIDENT_ACKNOWLEDGED = (
         "incident.acknowledged",

@@ -58,6 +58,9 @@ class AmountField(forms.CharField):
         return amount
 
 
+_DAYS_OF_A_WEEK = 7
+
+
 class PeopleChoices:
     """Roles, groups and people to choose from. Two queries."""
 
@@ -187,7 +190,7 @@ class RuleForm(PageForm):
         self._set_choices("kinds", list(kind_names().items()))
         self._set_choices("on_list", [("", gettext("Any")), *((name, name) for name in lists)])
         self._set_choices("preparer", people.of_preparers)
-        self._set_choices("weekdays", [(day, weekday_name(day)) for day in range(7)])
+        self._set_choices("weekdays", [(day, weekday_name(day)) for day in range(_DAYS_OF_A_WEEK)])
         named = [(str(pk), label) for pk, label in people.labels.items()]
         for number in range(1, MOST_LEVELS + 1):
             self.fields[f"needed{number}"] = forms.IntegerField(
@@ -243,9 +246,7 @@ class RuleForm(PageForm):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         self.rule: Rule | None = None
-        for number in range(1, MOST_LEVELS + 1):
-            if values.get(f"of{number}") == "named" and not values.get(f"named{number}"):
-                self.add_error(f"named{number}", gettext("Select at least one person."))
+        self._refuse_what_would_be_ignored(values)
         if not self.errors:
             try:
                 self.rule = Rule(when=self._conditions(), refuse=values["refuse"], levels=self._levels())
@@ -253,6 +254,22 @@ class RuleForm(PageForm):
                 for error in exc.errors():
                     self.add_error(None, _sentence_of(error["msg"]))
         return values
+
+    def _refuse_what_would_be_ignored(self, values: dict[str, Any]) -> None:
+        """Add an error where a value has no effect without another one, so that no rule means more than was typed."""
+        some_days = 0 < len(values.get("weekdays") or ()) < _DAYS_OF_A_WEEK
+        if not values.get("hours") and (values.get("start") or values.get("end") or some_days):
+            self.add_error("hours", gettext("Select whether the rule applies within or outside these hours."))
+        is_later_level = False
+        for number in range(MOST_LEVELS, 0, -1):
+            needed, of, named = (values.get(f"{name}{number}") for name in ("needed", "of", "named"))
+            if of == "named" and not named:
+                self.add_error(f"named{number}", gettext("Select at least one person."))
+            if named and of != "named":
+                self.add_error(f"of{number}", gettext("Select “Named people”, or no people."))
+            if not needed and f"needed{number}" not in self.errors and (of or named or is_later_level):
+                self.add_error(f"needed{number}", gettext("Enter how many must approve."))
+            is_later_level = is_later_level or bool(needed)
 
     def _conditions(self) -> Conditions:
         values = self.cleaned_data
@@ -371,7 +388,9 @@ _SENTENCES: "dict[str, StrOrPromise]" = {
         "Enter how many must approve, or a reason to refuse, not both."
     ),
     "at least one weekday, each once": _("Select at least one weekday."),
-    "the start is not before the end": _("“From” must be before “To”."),
+    "the start is not before the end": _(
+        "“From” must be before “To”. For a night, choose “Outside these hours” and enter the hours of the day."
+    ),
     "at least one currency": _("Enter at least one currency."),
 }
 

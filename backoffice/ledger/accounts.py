@@ -241,8 +241,9 @@ def reviewed_cause(exc: GatewayError, *, submission: UUID | None, account: str) 
 
 
 def unresolved_sentence(cause: Mapping[str, str]) -> str:
-    """The cause in words."""
-    return code_sentence(UnresolvedCause, cause)
+    """The cause in whole sentences. The provider's words often have no full stop."""
+    text = code_sentence(UnresolvedCause, cause)
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def unresolved_text(exc: GatewayError) -> str:

@@ -189,6 +189,15 @@ def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
         ({"needed1": "1", "hours": "inside"}, "Select at least one weekday."),
         ({"needed1": "1", "currencies": "NGM"}, "Unknown currency: NGM. Known: NGN, USD, USDT."),
         ({"needed1": "1", "networks": "TRON"}, "Unknown network: TRON."),
+        ({"refuse": "Night", "start": "22:00"}, "within or outside these hours"),
+        ({"refuse": "Weekend", "weekdays": ["0", "1", "2", "3", "4"]}, "within or outside these hours"),
+        ({"needed1": "1", "of2": f"role:{Role.APPROVER}"}, "Enter how many must approve."),
+        ({"of1": f"role:{Role.APPROVER}"}, "Enter how many must approve."),
+        ({"needed2": "1"}, "Enter how many must approve."),
+        (
+            {"needed1": "1", "hours": "inside", "weekdays": ["0"], "start": "22:00", "end": "06:00"},
+            "For a night",
+        ),
     ],
 )
 def test_an_invalid_rule_is_explained_and_nothing_typed_is_lost(
@@ -200,6 +209,14 @@ def test_an_invalid_rule_is_explained_and_nothing_typed_is_lost(
     assert message in text(response)
     assert f'value="{values.get("networks", "trc20")}"' in response.content.decode()
     assert "Transfers need 2 other people" in page(as_administrator, DRAFT)
+
+
+def test_people_who_are_selected_without_being_asked_for_are_not_ignored(
+    as_administrator: Client, approver: User
+) -> None:
+    response = as_administrator.post(f"{DRAFT}rules/new/", {"needed1": "1", "named1": [str(approver.pk)]})
+    assert response.status_code == 422
+    assert "Select “Named people”, or no people." in text(response)
 
 
 def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: User) -> None:

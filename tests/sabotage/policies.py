@@ -273,4 +273,18 @@ POLICIES = (
         "tests/operations/test_payee_look_alikes.py"
         "::test_it_is_what_was_known_when_the_operation_was_prepared",
     ),
+    Safeguard(
+        "hours that no rule uses are not dropped in silence",
+        "backoffice.governance.policy_forms:RuleForm._refuse_what_would_be_ignored",
+        {'if not values.get("hours") and (': "if False and ("},
+        "tests/governance/test_policies.py"
+        "::test_an_invalid_rule_is_explained_and_nothing_typed_is_lost[values9-within or outside these hours]",
+    ),
+    Safeguard(
+        "a level without a number is not dropped in silence",
+        "backoffice.governance.policy_forms:RuleForm._refuse_what_would_be_ignored",
+        {"if not needed and ": "if False and "},
+        "tests/governance/test_policies.py"
+        "::test_an_invalid_rule_is_explained_and_nothing_typed_is_lost[values11-Enter how many must approve.]",
+    ),
 )

@@ -193,10 +193,13 @@ class BatchSummary:
     @property
     def status_with_counts(self) -> ShownStatus:
         status = self.status
-        if status is _READY:
+        if status is _READY and not self.paused_at:
             return status
+        sent = {"sent": self.sent, "count": self.progress.rows}
+        if self.paused_at and self.progress.unsent and not self.cancelled_at:
+            return ShownStatus("warn", gettext("Paused: {sent} of {count} sent").format(**sent))
         if status is _IN_PROGRESS:
-            label = gettext("{sent} of {count} sent").format(sent=self.sent, count=self.progress.rows)
+            label = gettext("{sent} of {count} sent").format(**sent)
         else:
             label = gettext("{status}: {counts}").format(status=status.label, counts=self.counts)
         return ShownStatus(status.tone, label)

@@ -218,6 +218,8 @@ def _next_form(
         return None
     form = BulkReleaseForm(request.POST if filled else None, request=request, asks_for_code=asks)
     del form.fields["submission"]
+    if asks:
+        form.fields["otp"].widget.attrs["autofocus"] = True
     return form
 
 
@@ -253,6 +255,7 @@ def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[
         "finished": total - unfinished,
         "is_running": any(free.get(state) for state in _RUNNING) or (bulk_release.is_pending and waiting > 0),
         "waiting": waiting,
+        "next_count": 1 if provider_profile().otp_single_use else min(waiting, OPERATIONS_PER_CODE),
         "unknown": counts.get(ItemState.UNKNOWN, 0),
         "is_all_sent": not any(counts.get(state) for state in _NOT_SENT),
         "polls": bulk_release.is_pending or any(counts.get(state) for state in _CHANGING),
@@ -322,7 +325,7 @@ _COLUMNS = ("reference", "kind", "digest", "currency", "amount")
 def _selection(request: StaffRequest) -> SendSelection:
     person, now = request.user, timezone.now()
     found = _chosen(request).select_related(None).only(*_COLUMNS, "payload")
-    found = found.annotate(is_free=_is_free(person, now)).order_by("prepared_at", "id")
+    found = found.annotate(is_free=_is_free(person, now)).order_by("prepared_at", "batch_row__number", "id")
     ordered, doubtful = [], []
     for operation in found[: MAX_OPERATIONS + 1].iterator(chunk_size=_AT_ONCE):
         if not (vars(operation)["is_free"] and _is_content_right(operation)):

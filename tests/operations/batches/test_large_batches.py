@@ -99,7 +99,7 @@ def test_the_confirmation_keeps_no_content_of_the_operations_that_it_does_not_li
 
 def _in_order(operations: Iterable[Operation]) -> list[Any]:
     found = Operation.objects.filter(pk__in=[one.pk for one in operations])
-    return list(found.order_by("prepared_at", "id").values_list("pk", flat=True))
+    return list(found.order_by("prepared_at", "batch_row__number", "id").values_list("pk", flat=True))
 
 
 def started(batch: Operation, person: User) -> BulkRelease:

@@ -55,7 +55,7 @@ def test_the_page_says_apply_instead_of_send(review: Operation, as_approver: Cli
     assert html.index("Prepared<small>") < html.index("Approved<small>") < html.index("Applied<small>")
     assert do(as_approver, resolution, "approve").status_code == 302
     html = text_of(show(as_approver, resolution))
-    assert "Applied by the last approval. Nothing was sent." in html
+    assert "Applied by the last approval. No payment was sent." in html
     assert "Resolved by" in text_of(show(as_approver, review))
 
 

@@ -35,11 +35,12 @@ from backoffice.operations.workflow.bulk_release import unfinished_bulk_release
 
 _ORDER = ("-attention", "number")
 _MOVING = (Status.SENDING, Status.PROCESSING)
+_NOT_SENT = (Status.APPROVED, Status.CANCELLED, Status.EXPIRED)
 # Which rows are shown: the word in the address, the label, the condition.
 _VIEWS = {
     "": (pgettext_lazy("rows", "All"), Q()),
     "first": (_("Check first"), Q(attention__gt=0)),
-    "unsent": (pgettext_lazy("rows", "Not sent"), Q(operation__status=Status.APPROVED)),
+    "unsent": (pgettext_lazy("rows", "Not sent"), Q(operation__status__in=_NOT_SENT)),
     "open": (pgettext_lazy("rows", "In progress"), Q(operation__status__in=_MOVING)),
     "unknown": (Status.UNKNOWN.label, Q(operation__status__in=NEEDS_ATTENTION)),
     "failed": (pgettext_lazy("rows", "Failed"), Q(operation__status=Status.FAILED)),
@@ -47,7 +48,7 @@ _VIEWS = {
 
 
 _VIEW_OF = {
-    Status.APPROVED: "unsent",
+    **dict.fromkeys(_NOT_SENT, "unsent"),
     **dict.fromkeys(_MOVING, "open"),
     **dict.fromkeys(NEEDS_ATTENTION, "unknown"),
     Status.FAILED: "failed",
@@ -124,7 +125,9 @@ def _run(request: StaffRequest, pk: UUID, service: Callable[..., Batch], done: s
 
 
 def batch_or_404(request: StaffRequest, pk: UUID) -> Operation:
-    found = visible_operations(request.user).select_related("batch__retry_of", "batch__paused_by")
+    found = visible_operations(request.user).select_related(
+        "batch__retry_of", "batch__paused_by", "batch__cancelled_by"
+    )
     return get_object_or_404(found, pk=pk, batch__isnull=False)
 
 

@@ -96,6 +96,7 @@ from backoffice.operations.policy import may_check_status, may_decide_any
 from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
 from backoffice.operations.workflow import approvals
+from backoffice.operations.workflow.bulk_release import unfinished_bulk_release
 
 
 @require_safe
@@ -177,6 +178,7 @@ def _context(
         "status": status_of(operation, rows),
         "is_receipt": _is_receipt(operation),
         "batch_summary": rows,
+        "bulk_release": unfinished_bulk_release(operation) if rows and rows.is_moving else None,
         "rows_to_check": rows_to_check(operation),
         "may_send_rows": may_send_rows(request.user, operation, rows),
         "facts": kind_texts.facts,

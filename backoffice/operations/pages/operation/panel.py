@@ -136,7 +136,7 @@ def _name_check_text(operation: Operation, payload: Any) -> str:
     ).format(time=local_time(operation.prepared_at))
 
 
-_APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
+_APPLIED = (_("Applied"), _("Applied by the last approval. No payment was sent."))
 _CREATING = (
     _("Operations being created"),
     _("Fully approved. Each row becomes an operation. Nothing is sent yet. This page updates automatically."),

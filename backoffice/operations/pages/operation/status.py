@@ -34,6 +34,7 @@ class OperationStep:
 
 
 _LABELS = (_("Prepared"), _("Approved"), _("Sent"), _("Confirmed"))
+_NOT_CONFIRMED = (Status.UNKNOWN, Status.REVIEW, Status.FAILED)
 _REACHED = {
     Status.PENDING: 1,
     Status.REJECTED: 1,
@@ -155,7 +156,8 @@ def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tu
     if isinstance(kind, LocalKind):
         labels = (*_LABELS[:2], kind.applied_label)
         return list(zip(labels, (*signed, _applied_note(operation)), strict=True))
-    return list(zip(_LABELS, (*signed, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
+    named = (*_LABELS[:3], _("Outcome")) if operation.status in _NOT_CONFIRMED else _LABELS
+    return list(zip(named, (*signed, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
 
 
 def _prepared_note(operation: Operation) -> str:
