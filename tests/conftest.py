@@ -58,6 +58,11 @@ LONGEST = (
 """Tests that take long: they run first, so that no process is left with one at the end."""
 
 
+BENCH = "tests/tools/test_bench.py"
+"""It runs in the middle: on PostgreSQL it starts the product several times, and so does the fault campaign, which may
+run beside the tests and begins with them. Together they would need more connections than a server has by default.
+"""
+
 BROWSER = "tests/browser/"
 """These tests share a running product, which would be restarted whenever other tests ran in between."""
 
@@ -108,6 +113,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         leave_out_what_one_engine_proves(config, items)
     skip_what_cannot_run(items)
     items.sort(key=lambda item: (not item.nodeid.startswith(BROWSER), not item.nodeid.startswith(LONGEST)))
+    bench = [item for item in items if item.nodeid.startswith(BENCH)]
+    others = [item for item in items if item not in bench]
+    items[:] = [*others[: len(others) // 2], *bench, *others[len(others) // 2 :]]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
