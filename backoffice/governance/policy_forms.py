@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 _ANY = ("", _("Any"))
+_DAYS_OF_A_WEEK = 7
 
 
 class AmountField(forms.CharField):
@@ -56,9 +57,6 @@ class AmountField(forms.CharField):
         if text and amount is None:
             raise forms.ValidationError(gettext("Enter an amount, such as 5,000,000."))
         return amount
-
-
-_DAYS_OF_A_WEEK = 7
 
 
 class PeopleChoices:
@@ -259,7 +257,9 @@ class RuleForm(PageForm):
         """Add an error where a value has no effect without another one, so that no rule means more than was typed."""
         some_days = 0 < len(values.get("weekdays") or ()) < _DAYS_OF_A_WEEK
         if not values.get("hours") and (values.get("start") or values.get("end") or some_days):
-            self.add_error("hours", gettext("Select whether the rule applies within or outside these hours."))
+            self.add_error(
+                "hours", gettext("Select whether the rule applies within or outside these days and hours.")
+            )
         is_later_level = False
         for number in range(MOST_LEVELS, 0, -1):
             needed, of, named = (values.get(f"{name}{number}") for name in ("needed", "of", "named"))

@@ -69,6 +69,10 @@ def test_the_qr_code_is_allowed_by_the_content_security_policy(at_enrolment: Cli
     assert "img-src 'self' data:" in page["Content-Security-Policy"]
 
 
+def test_the_page_does_not_offer_to_leave_a_session_that_no_link_opens_again(at_enrolment: Client) -> None:
+    assert reverse("accounts:sign_out") not in at_enrolment.get(ENROL).content.decode()
+
+
 def test_reloading_the_page_shows_the_same_secret(at_enrolment: Client) -> None:
     assert at_enrolment.get(ENROL).context["secret"] == at_enrolment.get(ENROL).context["secret"]
 

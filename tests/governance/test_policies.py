@@ -189,8 +189,11 @@ def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
         ({"needed1": "1", "hours": "inside"}, "Select at least one weekday."),
         ({"needed1": "1", "currencies": "NGM"}, "Unknown currency: NGM. Known: NGN, USD, USDT."),
         ({"needed1": "1", "networks": "TRON"}, "Unknown network: TRON."),
-        ({"refuse": "Night", "start": "22:00"}, "within or outside these hours"),
-        ({"refuse": "Weekend", "weekdays": ["0", "1", "2", "3", "4"]}, "within or outside these hours"),
+        ({"refuse": "Night", "start": "22:00"}, "within or outside these days and hours"),
+        (
+            {"refuse": "Weekend", "weekdays": ["0", "1", "2", "3", "4"]},
+            "within or outside these days and hours",
+        ),
         ({"needed1": "1", "of2": f"role:{Role.APPROVER}"}, "Enter how many must approve."),
         ({"of1": f"role:{Role.APPROVER}"}, "Enter how many must approve."),
         ({"needed2": "1"}, "Enter how many must approve."),

@@ -278,7 +278,7 @@ POLICIES = (
         "backoffice.governance.policy_forms:RuleForm._refuse_what_would_be_ignored",
         {'if not values.get("hours") and (': "if False and ("},
         "tests/governance/test_policies.py"
-        "::test_an_invalid_rule_is_explained_and_nothing_typed_is_lost[values9-within or outside these hours]",
+        "::test_an_invalid_rule_is_explained_and_nothing_typed_is_lost[values9-within or outside these days and hours]",
     ),
     Safeguard(
         "a level without a number is not dropped in silence",

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 SHOWN_FIRST = 10
+SENT = (Status.SUCCEEDED, Status.FAILED, *IN_FLIGHT)
+"""The statuses of rows that have left; every other row counts as not sent, also one without an operation."""
 
 
 @dataclass(frozen=True)
@@ -164,12 +166,17 @@ class BatchSummary:
 
     @property
     def sent(self) -> int:
-        return self._count(Status.SUCCEEDED, Status.FAILED, *IN_FLIGHT)
+        return self._count(*SENT)
 
     @property
     def is_started(self) -> bool:
         """Whether someone has sent rows, even if they still wait for their turn."""
         return self.sent > 0 or self.released > 0
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a pause keeps rows from being sent."""
+        return bool(self.paused_at and self.progress.unsent and not self.cancelled_at)
 
     @property
     def to_send(self) -> int:
@@ -192,12 +199,11 @@ class BatchSummary:
 
     @property
     def status_with_counts(self) -> ShownStatus:
-        status = self.status
-        if status is _READY and not self.paused_at:
-            return status
-        sent = {"sent": self.sent, "count": self.progress.rows}
-        if self.paused_at and self.progress.unsent and not self.cancelled_at:
+        status, sent = self.status, {"sent": self.sent, "count": self.progress.rows}
+        if self.is_paused:
             return ShownStatus("warn", gettext("Paused: {sent} of {count} sent").format(**sent))
+        if status is _READY:
+            return status
         if status is _IN_PROGRESS:
             label = gettext("{sent} of {count} sent").format(**sent)
         else:
@@ -279,7 +285,7 @@ def shown_status() -> Case:
     def has(*statuses: Status, **conditions: Any) -> Q:
         return Q(Exists(rows.filter(operation__status__in=statuses, **conditions)))
 
-    is_sent = has(Status.SUCCEEDED, Status.FAILED, *IN_FLIGHT)
+    is_sent = has(*SENT)
     is_started = is_sent | has(Status.APPROVED, operation__release__expires_at__gt=timezone.now())
     return Case(
         When(~Q(kind=BatchKind.name, status=Status.SUCCEEDED), then=F("status")),

@@ -182,7 +182,7 @@ def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required(permissions.VIEW, raise_exception=True)
 def live(request: StaffRequest, pk: UUID) -> HttpResponse:
     """The counts and rows of an open page. The whole page is loaded again once it has to ask for a code, or no more."""
-    bulk_release = get_object_or_404(BulkRelease, pk=pk)
+    bulk_release = get_object_or_404(BulkRelease.objects.select_related("released_by"), pk=pk)
     context = _progress_context(request, bulk_release)
     response = render(request, "operations/_bulk_release_progress.html", context)
     if request.GET.get("asks") != context["asks"]:

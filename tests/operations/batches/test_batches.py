@@ -638,6 +638,9 @@ def test_a_batch_leads_to_its_bulk_send_while_there_is_one(
     html = client.get(path).content.decode()
     assert f"Bulk send by {approver}" in html
     assert link in html
+    page = client.get(batch.get_absolute_url()).content.decode()
+    assert link in page
+    assert 'class="ghost" href="/operations/send/' in page
     steps.put(rows[0], Status.SENDING)
     assert link in client.get(path).content.decode()
     steps.put(rows[0], Status.SUCCEEDED)
@@ -652,7 +655,38 @@ def test_a_cancelled_batch_is_not_shown_as_succeeded(sign_in: SignIn, preparer: 
     expected = shown("Cancelled", "Cancelled: 1 succeeded, 2 not sent")
     assert texts_of(sign_in(Client(), approver), batch) == expected
     control.cancel_due()
-    assert texts_of(sign_in(Client(), approver), batch) == expected
+    client = sign_in(Client(), approver)
+    assert texts_of(client, batch) == expected
+    unsent = client.get(f"/operations/{batch.pk}/rows/?show=unsent")
+    assert {row.number for row in unsent.context["page"].rows} == {3, 4}
+    html = unsent.content.decode()
+    assert f"Cancelled by {preparer}" in html
+    assert '<dd class="num"><a href="?show=unsent">2</a></dd>' in html
+
+
+def test_a_row_without_an_operation_is_listed_as_not_sent(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    with lifted(connection):
+        batch.rows.filter(number=2).update(operation=None)
+    unsent = sign_in(Client(), approver).get(f"/operations/{batch.pk}/rows/?show=unsent")
+    assert {row.number for row in unsent.context["page"].rows} == {2, 3}
+
+
+def test_the_page_of_a_paused_batch_says_so_and_leads_to_its_rows(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch, client = payouts.applied(preparer, approver, payouts.transfers(2)), sign_in(Client(), approver)
+    control.pause_batch(batch.pk, actor=preparer)
+    html = client.get(batch.get_absolute_url()).content.decode()
+    assert "Paused: 0 of 2 sent" in html
+    assert "Nothing more is sent until the batch is resumed." in html
+    assert html.count(f'href="/operations/{batch.pk}/rows/"') == 1
+    control.cancel_batch(batch.pk, actor=preparer)
+    html = client.get(batch.get_absolute_url()).content.decode()
+    assert "Paused" not in html
+    assert "2 not sent" in html
 
 
 def test_the_sheet_of_a_batch_is_no_receipt(sign_in: SignIn, preparer: User, approver: User) -> None:

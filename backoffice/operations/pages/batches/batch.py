@@ -22,7 +22,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy
 from backoffice.operations.batches import control
-from backoffice.operations.batches.summary import BatchSummary, batch_summary, may_send_rows, status_of
+from backoffice.operations.batches.summary import SENT, BatchSummary, batch_summary, may_send_rows, status_of
 from backoffice.operations.batches.totals import BatchProgress, batch_progress
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.registry import read_content
@@ -35,12 +35,11 @@ from backoffice.operations.workflow.bulk_release import unfinished_bulk_release
 
 _ORDER = ("-attention", "number")
 _MOVING = (Status.SENDING, Status.PROCESSING)
-_NOT_SENT = (Status.APPROVED, Status.CANCELLED, Status.EXPIRED)
 # Which rows are shown: the word in the address, the label, the condition.
 _VIEWS = {
     "": (pgettext_lazy("rows", "All"), Q()),
     "first": (_("Check first"), Q(attention__gt=0)),
-    "unsent": (pgettext_lazy("rows", "Not sent"), Q(operation__status__in=_NOT_SENT)),
+    "unsent": (pgettext_lazy("rows", "Not sent"), ~Q(operation__status__in=SENT)),
     "open": (pgettext_lazy("rows", "In progress"), Q(operation__status__in=_MOVING)),
     "unknown": (Status.UNKNOWN.label, Q(operation__status__in=NEEDS_ATTENTION)),
     "failed": (pgettext_lazy("rows", "Failed"), Q(operation__status=Status.FAILED)),
@@ -48,7 +47,7 @@ _VIEWS = {
 
 
 _VIEW_OF = {
-    **dict.fromkeys(_NOT_SENT, "unsent"),
+    **dict.fromkeys((Status.APPROVED, Status.CANCELLED, Status.EXPIRED), "unsent"),
     **dict.fromkeys(_MOVING, "open"),
     **dict.fromkeys(NEEDS_ATTENTION, "unknown"),
     Status.FAILED: "failed",

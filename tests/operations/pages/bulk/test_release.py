@@ -195,6 +195,11 @@ def test_a_one_time_code_releases_one_operation_and_the_page_asks_for_the_next(
     Operation.objects.filter(pk=first.pk).update(status="sending")
     page = as_approver.get(bulk_release.get_absolute_url())
     assert "otp" in page.context["form"].fields
+    assert page.context["form"].fields["otp"].widget.attrs["autofocus"]
+    html = text_of(page)
+    assert "Send next operation</button>" in html
+    assert f"are sent only when {approver} sends them here." in html
+    assert "sending continues" not in html
     as_approver.post(bulk_release.get_absolute_url(), {"otp": "222222"})
     assert [one.operation_id for one in Release.objects.all()] == [second.pk]
 
@@ -210,6 +215,9 @@ def test_a_code_that_the_provider_takes_several_times_releases_several_operation
     assert "For up to 25 operations." in text_of(page)
     confirm(as_approver, *operations, otp="111111")
     assert {one.operation_id for one in Release.objects.all()} == {one.pk for one in operations}
+    more = start(*(factories.approved(preparer, approver) for _ in range(2)), actor=approver)
+    carry_out(more)
+    assert "Send next 2 operations</button>" in text_of(as_approver.get(more.get_absolute_url()))
 
 
 def test_a_code_that_was_used_is_reported_and_held_against_no_operation(
