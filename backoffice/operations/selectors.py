@@ -155,7 +155,9 @@ def fetch_history(operation: Operation) -> None:
     Each approval has `still_entitled`: whether the approver still has the permission.
     """
     lookups = [
-        Prefetch(name, rows.all() if getattr(operation, f"has_{name}") else rows.none())
+        Prefetch(
+            name, rows.all() if getattr(operation, f"has_{name}") else rows.model._default_manager.none()
+        )
         for name, rows in _history(restriction_times()).items()
     ]
     prefetch_related_objects([operation], *lookups)

@@ -9,9 +9,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from xml.etree.ElementTree import ParseError
 
-from openpyxl.reader.excel import load_workbook
-from openpyxl.utils.exceptions import InvalidFileException
-
 from backoffice.operations.models.batches import MAX_CELL, MAX_ROWS, FileProblem
 from backoffice.operations.models.reason_codes import coded
 
@@ -104,6 +101,10 @@ def _without_apostrophe(text: str) -> str:
 
 def _workbook_rows(content: bytes) -> Iterator[list[str]]:
     """The rows of the first sheet, with the last computed values of formulas."""
+    # Imported here: few processes read a workbook, and it is a twentieth of the start of each.
+    from openpyxl.reader.excel import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
     try:
         _check_parts(content)
         workbook = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
