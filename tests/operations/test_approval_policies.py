@@ -325,6 +325,10 @@ def test_a_missing_version_stops_what_was_prepared_under_it(
             Entry.objects.filter(action=Action.POLICY_IN_EFFECT).delete()
     with pytest.raises(errors.PolicyAlteredError):
         factories.approve(two_levels, approver)
+    with pytest.raises(
+        errors.PolicyAlteredError
+    ):  # what is required of recipients alone would refuse the approval
+        requirements.agreed_levels(Operation.objects.get(pk=two_levels.pk))
 
 
 def test_an_operation_of_an_earlier_release_needs_as_many_of_everyone(released: Operation) -> None:

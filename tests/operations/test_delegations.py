@@ -21,7 +21,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.core.encryption import SealState
 from backoffice.core.web.formatting import format_day
-from backoffice.operations import errors, seals
+from backoffice.operations import errors, policy, seals
 from backoffice.operations.approval.progress import approval_progress, lacks_approvals
 from backoffice.operations.approval.waiting import deciders, operations_waiting_for
 from backoffice.operations.delivery import send
@@ -430,6 +430,12 @@ def test_the_stand_in_does_not_approve_it(
     operation = proposed(away, approver, treasury)
     assert operation not in operations_waiting_for(User.objects.get(pk=approver.pk))
     refused(Refusal.OWN_RIGHTS, lambda: factories.approve(operation, approver))
+    # Nor as one of several approvers, whose approval alone starts nothing.
+    now = clock.now()
+    refused(
+        Refusal.OWN_RIGHTS,
+        lambda: policy.check_may_approve(approver, operation, digest=operation.digest, second_factor_at=now),
+    )
 
 
 def test_nobody_proposes_for_another_person(away: User, approver: User, treasury: StaffGroup) -> None:
