@@ -39,7 +39,11 @@ class ListFields:
 class ListsForm(PageForm):
     """The time zone; of each list, who is removed from it and added to it; and a new list."""
 
-    time_zone = forms.ChoiceField(label=_("Time zone for hours"), choices=time_zone_choices)
+    time_zone = forms.ChoiceField(
+        label=_("Time zone for hours"),
+        choices=time_zone_choices,
+        widget=forms.Select(attrs={"translate": "no"}),
+    )
     new_name = forms.CharField(label=_("Name of the list"), required=False, max_length=60)
 
     def __init__(self, *args: Any, document: PolicyDocument, **kwargs: Any) -> None:
