@@ -138,7 +138,8 @@ def _demanded_beyond(document: PolicyDocument) -> list[str]:
 @require_safe
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def draft(request: StaffRequest) -> HttpResponse:
-    edited, policy = read_draft(request), policy_or_404()
+    policy = policy_or_404()
+    edited = read_draft(request, policy)
     document = edited.document
     context = {
         "rules": list(enumerate(rule_sentences(document), start=1)),

@@ -40,10 +40,11 @@ def policy_or_404() -> PolicyInEffect:
     return replace(policy, document=with_current_names(policy.document))
 
 
-def read_draft(request: StaffRequest) -> PolicyDraft:
+def read_draft(request: StaffRequest, policy: PolicyInEffect | None = None) -> PolicyDraft:
     """The draft: at first, the rules in effect; before the first version, in the time zone of the person.
 
-    With the names that people and groups have now, so that a renamed group does not stop the next version.
+    With the names that people and groups have now, so that a renamed group does not stop the next version. `policy` is
+    `policy_or_404`, if it is read already.
     """
     kept = request.session.get(_DRAFT)
     if kept is not None:
@@ -53,7 +54,7 @@ def read_draft(request: StaffRequest) -> PolicyDraft:
             del request.session[_DRAFT]
         else:
             return PolicyDraft(kept["replaces"], with_current_names(document))
-    policy = policy_or_404()
+    policy = policy or policy_or_404()
     if policy.number is None:
         return PolicyDraft(0, policy.document.model_copy(update={"time_zone": request.user.time_zone}))
     return PolicyDraft(policy.number, policy.document)
