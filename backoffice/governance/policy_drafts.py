@@ -78,10 +78,24 @@ class WaitingVersion:
     is_outdated: bool
 
 
-def waiting_versions(reader: User, policy: PolicyInEffect) -> Sequence[WaitingVersion]:
-    """The versions that wait for approval, the newest first. One query."""
+@dataclass(frozen=True)
+class WaitingVersions:
+    """All versions that wait for approval, the newest first."""
+
+    versions: Sequence[WaitingVersion]
+
+    @property
+    def approvable(self) -> int:
+        """How many of them can be approved; only one of these takes effect."""
+        return sum(not one.is_outdated for one in self.versions)
+
+
+def waiting_versions(reader: User, policy: PolicyInEffect) -> WaitingVersions:
+    """The versions that wait for approval while this policy is in effect. One query."""
     found = visible_operations(reader).filter(kind=ApprovalPolicyKind.name, status=Status.PENDING)
-    return [
-        WaitingVersion(operation, operation.payload.get("replaces") != (policy.number or 0))
-        for operation in found.select_related("preparer").order_by(*NEWEST_FIRST)
-    ]
+    return WaitingVersions(
+        [
+            WaitingVersion(operation, operation.payload.get("replaces") != (policy.number or 0))
+            for operation in found.order_by(*NEWEST_FIRST)
+        ]
+    )

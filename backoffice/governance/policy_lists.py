@@ -1,6 +1,5 @@
 """The form of the lists of recipients of the approval policies, and of the zone in which their hours are."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,9 +125,9 @@ class ListsForm(PageForm):
             return None
 
     def _typed(self, field: str) -> list[str]:
-        """The keys of the recipients that were entered, separated by commas or lines."""
+        """The keys of the recipients that were entered, separated by commas."""
         found = []
-        for typed in filter(None, map(str.strip, re.split(r"[,\n]", self.cleaned_data.get(field) or ""))):
+        for typed in filter(None, map(str.strip, (self.cleaned_data.get(field) or "").split(","))):
             try:
                 found.append(canonical_key(typed) or _registered_key(typed))
             except forms.ValidationError as exc:

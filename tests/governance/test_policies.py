@@ -434,7 +434,10 @@ def test_the_review_shows_both_versions_the_replay_and_asks_for_the_reason(
     operation = proposed_in_forms(as_administrator)
     other = factories.sign_in(Client(), other_administrator)
     assert f"Reason {REASON}" in page(other, operation.get_absolute_url())
+    assert f"Reason {REASON}" in page(other, f"{SETTINGS}proposals/{operation.pk}/")
     assert "No rule differs." in page(as_administrator, DRAFT)
+    again = as_administrator.post(f"{DRAFT}propose/", {"submission": str(operation.pk), "reason": REASON})
+    assert again.headers["Location"] == operation.get_absolute_url()
 
 
 def test_what_changed_after_the_review_is_reviewed_again(as_administrator: Client) -> None:
@@ -510,10 +513,11 @@ def test_a_version_that_waits_is_named_on_the_policies_and_on_a_draft(
     proposed(administrator, {"when": {"kinds": ["transfer"]}, "levels": [{"needed": 1}]})
     shown = page(factories.sign_in(Client(), auditor), SETTINGS)
     assert "2 versions are waiting for approval:" in shown
-    assert "Only one of them can take effect" in shown
+    assert "Only the version that is approved first takes effect." in shown
     put_in_effect({"levels": [{"needed": 1}]})
     shown = page(as_administrator, DRAFT)
     assert shown.count("Cannot be approved: another version took effect since.") == 2
+    assert "Only the version that is approved first takes effect." not in shown
 
 
 # Replay

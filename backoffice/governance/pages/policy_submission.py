@@ -36,6 +36,7 @@ from backoffice.operations.kinds.approval_policy import (
 )
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.workflow.prepare import prepare_operation
 from backoffice.policies.sentences import Difference, compare, compare_lists
@@ -80,6 +81,10 @@ def review(request: StaffRequest) -> HttpResponse:
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def propose(request: StaffRequest) -> HttpResponse:
     """Submit the draft for approval, as it was reviewed. A refusal keeps it."""
+    before = Operation.objects.filter(pk=_submission(request), preparer=request.user).first()
+    if before is not None:
+        messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
+        return redirect(before)
     draft = read_draft(request)
     form = SubmissionForm(request.POST, refused=refused_payments(draft.document))
     if not form.is_valid():
