@@ -203,8 +203,8 @@ class RecipientForm(RecipientAccountForm):
         required=False,
         max_length=60,
         help_text=_(
-            "The team's own name, such as “Rent Lagos”. If empty, and the bank has another name than you entered, the "
-            "name entered."
+            "The team's own name, such as “Rent Lagos”. If it is empty, the name that you entered is used where the "
+            "bank has another."
         ),
         validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
