@@ -409,9 +409,10 @@ def _with_entered_name(details: RecipientDetails, account: RecipientAccountPaylo
     """With the name that was entered as the alias, and the reason for the mismatch in the notes.
 
     The bank's name replaces the one that was entered, by which the team searches. If there is another alias, or the
-    name is too long for one, it is in the notes as well.
+    name is too long for one, it is in the notes as well. Invisible characters are left out.
     """
-    entered, reason = account.typed_name, account.name_reason if account.is_name_different else ""
+    entered = "".join(filter(str.isprintable, " ".join(account.typed_name.split())))
+    reason = account.name_reason if account.is_name_different else ""
     alias, note = details.alias, reason
     if searchable(entered) not in searchable(details.name, alias):
         if alias or len(entered) > (RecipientVersion._meta.get_field("alias").max_length or 0):
