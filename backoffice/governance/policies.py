@@ -1,32 +1,29 @@
 """Settings, Approval policies: the rules in effect, proposing a new version, its replay, and an operation to try."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from pydantic import ValidationError
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.governance.policy_comparison import compared
-from backoffice.governance.policy_forms import (
-    ListsForm,
-    PeopleChoices,
-    RuleForm,
-    TryForm,
-    lists_text,
-    rule_initial,
+from backoffice.governance.policy_drafts import (
+    drop_draft,
+    keep_draft,
+    policy_or_404,
+    read_draft,
+    waiting_versions,
 )
+from backoffice.governance.policy_forms import PeopleChoices, RuleForm, TryForm, rule_initial
+from backoffice.governance.policy_lists import ListsForm
 from backoffice.governance.policy_recipients import RequirementsForm, requirements_initial
 from backoffice.governance.policy_replay import (
     MOST_OPERATIONS,
@@ -38,16 +35,18 @@ from backoffice.governance.policy_replay import (
 )
 from backoffice.operations import permissions
 from backoffice.operations.allow_list import demanded_by_deployment
-from backoffice.operations.errors import ContentUnreadableError, OperationError
-from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind, ApprovalPolicyPayload
+from backoffice.operations.errors import ContentUnreadableError
+from backoffice.operations.kinds.approval_policy import (
+    ApprovalPolicyKind,
+    ApprovalPolicyPayload,
+    refused_payments,
+)
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, read_content
-from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE
 from backoffice.operations.selectors import visible_operations
-from backoffice.operations.workflow.prepare import prepare_operation
 from backoffice.policies.document import (
     LAST_RULE,
     PolicyDocument,
@@ -57,13 +56,11 @@ from backoffice.policies.document import (
     Window,
 )
 from backoffice.policies.evaluator import Condition, DescribedOperation, Evaluator, RecipientFacts
-from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion, policy_in_effect
+from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion
 from backoffice.policies.names import with_current_names
 from backoffice.policies.people import read_people
 from backoffice.policies.sentences import (
     Difference,
-    compare,
-    compare_lists,
     last_rule_sentence,
     levels_text,
     recipient_texts,
@@ -71,7 +68,6 @@ from backoffice.policies.sentences import (
 )
 from backoffice.recipients.keys import key_text
 
-_DRAFT = "policy_draft"
 _EARLIER_VERSIONS = 50
 _LISTED = 200
 
@@ -79,9 +75,11 @@ _LISTED = 200
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def in_effect(request: StaffRequest) -> HttpResponse:
-    policy = _policy()
+    policy = policy_or_404()
     context = {
         **_shown(policy),
+        "waiting": waiting_versions(request.user, policy),
+        "refused": refused_payments(policy.document),
         "demanded": _demanded_beyond(policy.document),
         "versions": PolicyVersion.objects.all()[:_EARLIER_VERSIONS],
     }
@@ -114,18 +112,6 @@ def _unaltered(stored: PolicyVersion) -> PolicyDocument | None:
         return None
 
 
-def _policy() -> PolicyInEffect:
-    """The policy in effect, with the names that people and groups have now.
-
-    404 if it was altered: then the integrity checks and every refusal say so.
-    """
-    try:
-        policy = policy_in_effect()
-    except AlteredPolicyError as exc:
-        raise Http404 from exc
-    return replace(policy, document=with_current_names(policy.document))
-
-
 def _shown(policy: PolicyInEffect) -> dict[str, Any]:
     return {
         "policy": policy,
@@ -146,37 +132,15 @@ def _demanded_beyond(document: PolicyDocument) -> list[str]:
     return [] if document.recipients.stricter(demanded) == document.recipients else _in_words(demanded)
 
 
-# The draft, in the session of the person who edits it
-
-
-def _draft(request: StaffRequest) -> tuple[int, PolicyDocument]:
-    """The number that the draft replaces, and the draft: at first, the rules in effect.
-
-    With the names that people and groups have now, so that a renamed group does not stop the next version.
-    """
-    kept = request.session.get(_DRAFT)
-    if kept is not None:
-        try:
-            return kept["replaces"], with_current_names(PolicyDocument.model_validate(kept["document"]))
-        except ValidationError:  # kept by another release
-            del request.session[_DRAFT]
-    policy = _policy()
-    return policy.number or 0, policy.document
-
-
-def _keep(request: StaffRequest, replaces: int, document: PolicyDocument) -> None:
-    request.session[_DRAFT] = {"replaces": replaces, "document": document.stored()}
+# The draft
 
 
 @require_safe
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def draft(request: StaffRequest) -> HttpResponse:
-    return _draft_page(request)
-
-
-def _draft_page(request: StaffRequest, problem: str = "") -> HttpResponse:
-    replaces, document = _draft(request)
-    policy = _policy()
+    policy = policy_or_404()
+    edited = read_draft(request, policy)
+    document = edited.document
     context = {
         "rules": list(enumerate(rule_sentences(document), start=1)),
         "last_rule": last_rule_sentence(LAST_RULE.levels),
@@ -185,24 +149,25 @@ def _draft_page(request: StaffRequest, problem: str = "") -> HttpResponse:
         "demanded": _demanded_beyond(document),
         **compared(policy.document, document, leave_out=Difference.SAME),
         "is_changed": document != policy.document,
-        "is_outdated": (policy.number or 0) != replaces,
-        "problem": problem,
-        "submission": uuid4(),
+        "is_outdated": (policy.number or 0) != edited.replaces,
+        "refused": refused_payments(document),
+        "waiting": waiting_versions(request.user, policy),
+        "policy": policy,
     }
-    return render(request, "governance/policy_draft.html", context, status=422 if problem else 200)
+    return render(request, "governance/policy_draft.html", context)
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
     """Add a rule, at first before the others, or edit this one in its place."""
-    replaces, document = _draft(request)
+    edited = read_draft(request)
+    document = edited.document
     rule = _rule_or_404(document, number) if number else None
-    names = [each.name for each in document.lists]
     form = RuleForm(
         request.POST or None,
         people=PeopleChoices(),
-        lists=names,
+        lists=[each.name for each in document.lists],
         initial=rule_initial(rule) if rule else {"weekdays": list(range(7)), "position": 1},
     )
     if form.is_valid() and form.rule is not None:
@@ -212,7 +177,7 @@ def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
         else:
             position = form.cleaned_data["position"] or len(rules) + 1
             rules.insert(position - 1, form.rule)
-        _keep(request, replaces, document.model_copy(update={"rules": tuple(rules)}))
+        keep_draft(request, edited, rules=tuple(rules))
         return redirect("governance:policy_draft")
     status = 422 if form.is_bound else 200
     context = {"form": form, "number": number, "document": document}
@@ -229,39 +194,27 @@ def _rule_or_404(document: PolicyDocument, number: int) -> Rule:
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def move_rule(request: StaffRequest, number: int) -> HttpResponse:
     """Move a rule one place up or down, or remove it."""
-    replaces, document = _draft(request)
-    rules = list(document.rules)
-    rule = _rule_or_404(document, number)
+    edited = read_draft(request)
+    rules = list(edited.document.rules)
+    rule = _rule_or_404(edited.document, number)
     del rules[number - 1]
     to = {"up": number - 2, "down": number}.get(request.POST.get("to", ""))
     if to is not None:
         rules.insert(max(to, 0), rule)
-    _keep(request, replaces, document.model_copy(update={"rules": tuple(rules)}))
+    keep_draft(request, edited, rules=tuple(rules))
     return redirect("governance:policy_draft")
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def edit_lists(request: StaffRequest) -> HttpResponse:
-    replaces, document = _draft(request)
-    initial = {"time_zone": document.time_zone, "lists": lists_text(document.lists)}
-    form = ListsForm(request.POST or None, initial=initial)
+    """Edit the lists of recipients and the time zone. "Add another" saves, and opens the form again."""
+    edited = read_draft(request)
+    form = ListsForm(request.POST or None, document=edited.document)
     if form.is_valid():
-        try:
-            changed = PolicyDocument(
-                rules=document.rules, recipients=document.recipients, **form.cleaned_data
-            )
-        except ValidationError:
-            form.add_error(
-                None,
-                gettext(
-                    "A rule names a missing list, two lists have the same name, or the time zone is unknown. "
-                    "Nothing was saved."
-                ),
-            )
-        else:
-            _keep(request, replaces, changed)
-            return redirect("governance:policy_draft")
+        keep_draft(request, edited, time_zone=form.cleaned_data["time_zone"], lists=form.lists)
+        again = "again" in request.POST
+        return redirect("governance:policy_lists" if again else "governance:policy_draft")
     status = 422 if form.is_bound else 200
     return render(request, "governance/policy_lists.html", {"form": form}, status=status)
 
@@ -270,10 +223,10 @@ def edit_lists(request: StaffRequest) -> HttpResponse:
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def edit_requirements(request: StaffRequest) -> HttpResponse:
     """Edit what is required of recipients."""
-    replaces, document = _draft(request)
-    form = RequirementsForm(request.POST or None, initial=requirements_initial(document.recipients))
+    edited = read_draft(request)
+    form = RequirementsForm(request.POST or None, initial=requirements_initial(edited.document.recipients))
     if form.is_valid() and form.requirements is not None:
-        _keep(request, replaces, document.model_copy(update={"recipients": form.requirements}))
+        keep_draft(request, edited, recipients=form.requirements)
         return redirect("governance:policy_draft")
     context = {"form": form, "demanded": _in_words(demanded_by_deployment())}
     status = 422 if form.is_bound else 200
@@ -283,53 +236,8 @@ def edit_requirements(request: StaffRequest) -> HttpResponse:
 @require_POST
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def discard(request: StaffRequest) -> HttpResponse:
-    request.session.pop(_DRAFT, None)
+    drop_draft(request)
     return redirect("governance:policies")
-
-
-@require_POST
-@permission_required(permissions.PROPOSE, raise_exception=True)
-def propose(request: StaffRequest) -> HttpResponse:
-    """Submit the draft for approval. A refusal keeps it."""
-    replaces, document = _draft(request)
-    try:
-        check_replaces_newest(replaces)
-        check_policy(document)
-        operation = prepare_operation(
-            _submission(request),
-            actor=request.user,
-            kind=ApprovalPolicyKind.name,
-            payload=_payload(replaces, document),
-        )
-    except OperationError as exc:
-        return _draft_page(request, str(exc))
-    request.session.pop(_DRAFT, None)
-    messages.success(request, gettext("Submitted for approval. Another administrator must approve it."))
-    return redirect(operation)
-
-
-def _submission(request: StaffRequest) -> UUID:
-    try:
-        return UUID(request.POST.get("submission", ""))
-    except ValueError:
-        return uuid4()
-
-
-def _payload(replaces: int, document: PolicyDocument) -> ApprovalPolicyPayload:
-    old = _policy().document
-    rules, lists = compare(old, document), compare_lists(old, document)
-    count = {each: sum(one.difference == each for one in rules) for each in Difference}
-    return ApprovalPolicyPayload(
-        replaces=replaces,
-        document=document,
-        added=count[Difference.ADDED],
-        changed=count[Difference.CHANGED],
-        removed=count[Difference.REMOVED],
-        listed=sum(len(one.added) for one in lists),
-        unlisted=sum(len(one.removed) for one in lists),
-        time_zone_before=old.time_zone if old.time_zone != document.time_zone else "",
-        recipients_before=old.recipients if old.recipients != document.recipients else None,
-    )
 
 
 # A proposal, and the replay
@@ -345,13 +253,14 @@ def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
     context = {
         "operation": operation,
         "payload": payload,
+        "refused": refused_payments(payload.document),
         **compared(with_current_names(old), payload.document),
     }
     return render(request, "governance/policy_proposal.html", context)
 
 
 def _policy_without_versions() -> PolicyDocument:
-    policy = _policy()
+    policy = policy_or_404()
     return policy.document if policy.number is None else PolicyDocument()
 
 
@@ -366,7 +275,7 @@ def _proposal_or_404(request: StaffRequest, pk: UUID) -> tuple[Operation, Approv
 @require_safe
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def replay_draft(request: StaffRequest) -> HttpResponse:
-    return _replay_page(request, _draft(request)[1], None)
+    return _replay_page(request, read_draft(request).document, None)
 
 
 def may_replay(user: User) -> bool:
@@ -422,7 +331,7 @@ def _replay_context(found: Replay, sentences: Sequence[str], operation: Operatio
 def try_operation(request: StaffRequest) -> HttpResponse:
     """Which rule of the draft, or of the policy in effect, would decide a typed operation, and why none before it."""
     is_draft = "draft" in request.GET and request.user.has_perm(permissions.PROPOSE)
-    document = _draft(request)[1] if is_draft else _policy().document
+    document = read_draft(request).document if is_draft else policy_or_404().document
     form = TryForm(request.GET if "kind" in request.GET else None, people=PeopleChoices())
     context: dict[str, Any] = {"form": form, "is_draft": is_draft}
     if form.is_valid():

@@ -20,22 +20,19 @@ def compared(
     Recipients on lists are shown with their names in the register. One query if a list differs.
     """
     lists = compare_lists(old, new)
-    names = _registered_names([key for each in lists for key in (*each.added, *each.removed)])
+    texts = recipients_in_words([key for each in lists for key in (*each.added, *each.removed)])
     return {
         "compared": [one for one in compare(old, new) if one.difference != leave_out],
         "compared_lists": [
-            (each, *([_in_words(key, names) for key in keys] for keys in (each.removed, each.added)))
-            for each in lists
+            (each, *([texts[key] for key in keys] for keys in (each.removed, each.added))) for each in lists
         ],
         "compared_recipients": list(compare_recipients(old.recipients, new.recipients).values()),
         "zones": (old.time_zone, new.time_zone) if old.time_zone != new.time_zone else None,
     }
 
 
-def _registered_names(keys: Collection[str]) -> dict[str, str]:
+def recipients_in_words(keys: Collection[str]) -> dict[str, str]:
+    """Each of these recipients by its key: the name that the register has for it, and the account. One query."""
     found = recorded_versions(sorted(keys)[:_NAMED_AT_MOST])
-    return {key: version.title for key, version in found.items() if not version.is_altered}
-
-
-def _in_words(key: str, names: dict[str, str]) -> str:
-    return f"{names[key]}, {key_text(key)}" if key in names else key_text(key)
+    names = {key: version.title for key, version in found.items() if not version.is_altered}
+    return {key: f"{names[key]}, {key_text(key)}" if key in names else key_text(key) for key in keys}

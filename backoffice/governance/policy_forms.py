@@ -1,10 +1,9 @@
-"""The forms of approval policies: one rule, the lists and the time zone, and an operation to try."""
+"""The forms of approval policies: one rule, and an operation to try."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
@@ -29,14 +28,12 @@ from backoffice.policies.document import (
     Named,
     People,
     RecipientIs,
-    RecipientList,
     Rule,
     TotalAbove,
     TotalOf,
     Window,
 )
 from backoffice.policies.sentences import kind_names, weekday_name
-from backoffice.recipients.keys import canonical_key
 from payments_gateway import CURRENCIES
 
 if TYPE_CHECKING:
@@ -153,6 +150,7 @@ class RuleForm(PageForm):
         label=_("Weekdays"),
         required=False,
         coerce=int,
+        help_text=_("A night, such as 22:00 to 06:00, belongs to the weekday on which it begins."),
         widget=forms.CheckboxSelectMultiple,
     )
     start = forms.TimeField(
@@ -388,9 +386,7 @@ _SENTENCES: "dict[str, StrOrPromise]" = {
         "Enter how many must approve, or a reason to refuse, not both."
     ),
     "at least one weekday, each once": _("Select at least one weekday."),
-    "the start is not before the end": _(
-        "“From” must be before “To”. For a night, choose “Outside these hours” and enter the hours of the day."
-    ),
+    "the start is the end": _("“From” and “To” are the same time. Leave both empty for whole days."),
     "at least one currency": _("Enter at least one currency."),
 }
 
@@ -398,67 +394,6 @@ _SENTENCES: "dict[str, StrOrPromise]" = {
 def _sentence_of(message: str) -> str:
     found = next((text for code, text in _SENTENCES.items() if code in message), None)
     return str(found or gettext("The rule is not valid. Check its fields."))
-
-
-class ListsForm(PageForm):
-    """The lists of recipients, one in each line, and the zone in which hours are."""
-
-    time_zone = forms.CharField(
-        label=_("Time zone for hours"), max_length=64, help_text=_("Such as Africa/Lagos.")
-    )
-    lists = forms.CharField(
-        label=_("Recipient lists"),
-        required=False,
-        max_length=100_000,
-        help_text=_(
-            "One list in each line: its name, a colon, and accounts (bank:044:0123456789), addresses (address:…) or "
-            "users (user:name), separated by commas."
-        ),
-        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
-    )
-
-    def clean_time_zone(self) -> str:
-        name: str = self.cleaned_data["time_zone"].strip()
-        if name not in available_timezones():
-            raise forms.ValidationError(gettext("Unknown time zone. Enter a name such as Africa/Lagos."))
-        return name
-
-    def clean_lists(self) -> tuple[RecipientList, ...]:
-        found = []
-        for line in filter(str.strip, self.cleaned_data["lists"].splitlines()):
-            name, colon, keys = line.partition(":")
-            if not (name.strip() and colon and _listed(keys)):
-                raise forms.ValidationError(
-                    gettext("“{line}” is not a list. Write a name, a colon and the recipients.").format(
-                        line=line[:80]
-                    )
-                )
-            try:
-                found.append(RecipientList(name=name, keys=_recipients_in(name, keys)))
-            except ValidationError as exc:
-                raise forms.ValidationError(
-                    gettext("A name or a recipient is longer than 200 characters.")
-                ) from exc
-        return tuple(found)
-
-
-def _recipients_in(name: str, keys: str) -> tuple[str, ...]:
-    """The typed keys as payments have them."""
-    found = {typed: canonical_key(typed) for typed in _listed(keys)}
-    wrong = next((typed for typed, key in found.items() if not key), None)
-    if wrong is not None:
-        raise forms.ValidationError(
-            gettext(
-                "“{typed}” on the list “{name}” is not a recipient. Write bank:, the bank code, a colon and 10 digits; "
-                "address: and the address; or user: and the username."
-            ).format(typed=wrong[:80], name=name.strip()[:80])
-        )
-    return tuple(dict.fromkeys(found.values()))
-
-
-def lists_text(lists: Sequence[RecipientList]) -> str:
-    """The lists as they are typed."""
-    return "\n".join(f"{each.name}: {', '.join(each.keys)}" for each in lists)
 
 
 class TryForm(PageForm):
@@ -471,7 +406,7 @@ class TryForm(PageForm):
         label=_("Recipient"), required=False, max_length=200, help_text=_("Such as bank:044:0123456789.")
     )
     recipient_is = forms.MultipleChoiceField(
-        label=_("The recipient is"),
+        label=_("About the recipient"),
         required=False,
         choices=[
             (one.value, one.label)

@@ -26,12 +26,13 @@ class RequirementsForm(PageForm):
         widget=forms.CheckboxSelectMultiple,
     )
     hours = forms.IntegerField(
-        label=_("Hours of cooling"),
+        label=_("Cooling period in hours"),
         required=False,
         min_value=1,
         max_value=MOST_COOLING_HOURS,
         help_text=_(
-            "Before that, an approved recipient that is new or changed cannot be paid. Empty: no cooling."
+            "An approved recipient that is new or changed cannot be paid before the end of this period. Empty: no "
+            "cooling period."
         ),
     )
     extra_approval = forms.BooleanField(

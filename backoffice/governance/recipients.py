@@ -22,7 +22,7 @@ class RecipientFilterForm(PageForm):
     """Filters of the list and of the report. Every field is optional."""
 
     q = forms.CharField(
-        label=_("Name, alias or account"),
+        label=_("Name, alias, account or notes"),
         required=False,
         max_length=128,
         widget=forms.TextInput(attrs={"type": "search", "autocomplete": "off"}),

@@ -225,7 +225,7 @@ def balance_trend(
         BalanceReading(balance.as_of, balance.amount),
     ]
     if len(readings) < 2:
-        return BalanceTrend("", gettext("The trend starts with the second reading."), "")
+        return BalanceTrend("", gettext("No trend yet: this balance was read only once."), "")
     return BalanceTrend(
         _points(readings, since, period),
         _change_sentence(readings, balance.currency),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from backoffice.accounts.rights import Restriction, RestrictionCause
-from backoffice.operations.refusals import Refusal, sentence
+from backoffice.operations.refusals import ANYBODY, Refusal, sentence
 from backoffice.policies.document import Level
 
 
@@ -102,15 +102,13 @@ class PolicyOutdatedError(OperationError):
 class PolicyUnsatisfiableError(OperationError):
     """A level of a rule needs more people than there are without one preparer."""
 
-    ANYBODY = "-"
-
     def __init__(self, number: int, kind: str, level: Level, preparer: str) -> None:
         super().__init__(
             Refusal.POLICY_UNSATISFIABLE,
             number=str(number),
             kind=kind,
             level=level.model_dump_json(),
-            preparer=preparer or self.ANYBODY,
+            preparer=preparer or ANYBODY,
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
 
@@ -145,7 +146,7 @@ class Refusal(TextChoices):
     )
     EMAIL_TAKEN = "email_taken", _("An account with this email address already exists. Nothing was changed.")
     GROUP_NAME_TAKEN = "group_name_taken", _("A group with this name already exists. Nothing was changed.")
-    NOTHING_CHANGES = "nothing_changes", _("Roles and groups are the same as now. Nothing was prepared.")
+    NOTHING_CHANGES = "nothing_changes", _("Nothing differs from now. Nothing was prepared.")
     ACCESS_CHANGED = (
         "access_changed",
         _(
@@ -520,16 +521,12 @@ class Refusal(TextChoices):
     )
     POLICY_OUTDATED = (
         "policy_outdated",
-        _(
-            "The approval policies were changed after this version was prepared. It was not put into "
-            "effect. Cancel this operation, and prepare the version again."
-        ),
+        _("Another version took effect meanwhile. Nothing was changed. Prepare it again from the new rules."),
     )
     POLICY_UNSATISFIABLE = (
         "policy_unsatisfiable",
         _(
-            "Rule {number} cannot be satisfied for {kind}: too few people can give {level}. The preparer does not "
-            "count: {preparer}. Nothing was changed."
+            "Rule {number} cannot be satisfied for {kind}: too few people can give {level}. Nothing was changed."
         ),
     )
     POLICY_NAMES_OUTDATED = (
@@ -576,6 +573,8 @@ class Refusal(TextChoices):
     FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")
 
 
+ANYBODY = "-"
+"""The preparer of a refusal that holds whoever prepares."""
 _STATUS_LABELS = dict(Status.choices)
 
 
@@ -589,6 +588,8 @@ def sentence(refusal: Mapping[str, str]) -> str:
     if refusal["code"] in {Refusal.NOT_IN_LEVEL, Refusal.POLICY_UNSATISFIABLE}:
         shown["level"] = _level_sentence(refusal["level"])
         shown["kind"] = kind_name(refusal.get("kind", ""))
+        if refusal.get("preparer", ANYBODY) != ANYBODY:
+            shown["kind"] = gettext("{kind} prepared by {preparer}").format(**shown)
     return code_sentence(Refusal, shown)
 
 

@@ -155,7 +155,11 @@ class TotalAbove(Part):
 
 
 class Hours(Part):
-    """From `start` to before `end` on these weekdays (Monday is 0) in the zone of the document, or all other times."""
+    """From `start` to before `end` on these weekdays (Monday is 0) in the zone of the document, or all other times.
+
+    If `start` is after `end`, the hours are over midnight, and a night belongs to the weekday on which it begins: from
+    22:00 to 06:00 on Friday ends on Saturday morning.
+    """
 
     weekdays: tuple[Annotated[int, Field(ge=0, le=6)], ...] = (0, 1, 2, 3, 4, 5, 6)
     start: time = time(0)
@@ -166,9 +170,13 @@ class Hours(Part):
     def _is_a_period(self) -> Self:
         if not self.weekdays or len(set(self.weekdays)) < len(self.weekdays):
             raise ValueError("at least one weekday, each once")
-        if self.end is not None and self.start >= self.end:
-            raise ValueError("the start is not before the end")
+        if self.start == self.end:
+            raise ValueError("the start is the end")
         return self
+
+    @property
+    def are_over_midnight(self) -> bool:
+        return self.end is not None and self.end < self.start
 
 
 class Conditions(Part):

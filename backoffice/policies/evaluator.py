@@ -135,6 +135,36 @@ def decide(document: PolicyDocument, operation: DescribedOperation) -> Decision:
     return Evaluator(document).decide(operation)
 
 
+def never_permitted(document: PolicyDocument, kinds: Iterable[str]) -> list[str]:
+    """Those of these kinds of which every payment is refused: by a rule without another condition, before any rule that
+    could permit one.
+    """
+    return [kind for kind in kinds if _is_never_permitted(document, kind)]
+
+
+def _is_never_permitted(document: PolicyDocument, kind: str) -> bool:
+    for rule in document.rules:
+        if rule.when.kinds and kind not in rule.when.kinds:
+            continue
+        if not rule.refuse:
+            return False
+        if _fits_every_payment(rule.when.model_copy(update={"kinds": ()})):
+            return True
+    return False
+
+
+def _fits_every_payment(when: Conditions) -> bool:
+    """Whether these conditions exclude no payment: there are none, or any currency, all times, or at least one row."""
+    is_any_currency = when.currencies is None or when.currencies == Currencies(other_than=True)
+    hours, whole_week = when.hours, Hours()
+    is_always = hours is None or (
+        set(hours.weekdays) == set(whole_week.weekdays)
+        and (hours.start, hours.end, hours.outside) == (whole_week.start, whole_week.end, whole_week.outside)
+    )
+    left = when.model_copy(update={"currencies": None, "hours": None, "more_rows_than": None})
+    return is_any_currency and is_always and not when.more_rows_than and left == Conditions()
+
+
 def _checks(rule: Rule, lists: Mapping[str, frozenset[str]], zone: ZoneInfo) -> Iterator[Check]:
     """The conditions that the rule has, those that are checked fastest first."""
     if rule.when.kinds:
@@ -218,12 +248,13 @@ def _is_prepared_at(hours: Hours, zone: ZoneInfo, operation: DescribedOperation)
 
 def is_at(hours: Hours, local: datetime) -> bool:
     """Whether the hours include this local time."""
-    moment = local.time()
-    inside = (
-        local.weekday() in hours.weekdays
-        and hours.start <= moment
-        and (hours.end is None or moment < hours.end)
-    )
+    moment, weekday = local.time(), local.weekday()
+    is_before_end = hours.end is None or moment < hours.end
+    if hours.are_over_midnight:
+        begins, ends = (day in hours.weekdays for day in (weekday, (weekday - 1) % 7))
+        inside = (begins and hours.start <= moment) or (ends and is_before_end)
+    else:
+        inside = weekday in hours.weekdays and hours.start <= moment and is_before_end
     return inside != hours.outside
 
 

@@ -55,7 +55,7 @@ def rule_sentence(rule: Rule, time_zone: str) -> str:
 
     `time_zone` is that of its document, in which its hours are; empty if it is not known.
     """
-    what = " ".join([_kinds(rule.when), *condition_texts(rule.when, time_zone)])
+    what = " ".join([_kinds(rule), *condition_texts(rule.when, time_zone)])
     if rule.refuse:
         return gettext("{what} are refused: {reason}").format(what=what, reason=quoted(rule.refuse))
     return gettext("{what} need {approvals}").format(what=what, approvals=levels_text(rule.levels))
@@ -92,9 +92,16 @@ def people_text(people: People) -> str:
     return ", ".join(one.name for one in people.named)
 
 
-def _kinds(when: Conditions) -> str:
-    names = _joined([kind_name(kind) for kind in when.kinds])
-    return names or gettext("All operations")
+def _kinds(rule: Rule) -> str:
+    """The kinds of the rule; without any, what it can decide. Changes to Countersign itself are never refused."""
+    when = rule.when
+    if when.kinds:
+        return _joined([kind_name(kind) for kind in when.kinds])
+    if not rule.refuse:
+        return gettext("All operations")
+    if when.currencies or when.recipient or when.on_list or when.networks:
+        return gettext("All payments")
+    return gettext("All payments and changes at the provider")
 
 
 def condition_texts(when: Conditions, time_zone: str) -> list[str]:
@@ -169,6 +176,8 @@ def _hours_text(hours: Hours, time_zone: str) -> str:
         else gettext("prepared on {days}, {start} to {end}")
     )
     end = f"{hours.end:%H:%M}" if hours.end else "24:00"
+    if hours.are_over_midnight:
+        end = gettext("{time} the next day").format(time=end)
     days = ", ".join(weekday_name(day) for day in sorted(hours.weekdays))
     text = template.format(days=days, start=f"{hours.start:%H:%M}", end=end)
     return f"{text} ({time_zone})" if time_zone else text

@@ -117,7 +117,7 @@ class RecipientVersion(SealedRow):
     def set_derived(self) -> None:
         """Set what only finds the version. `save` does it; before `bulk_create` the caller has to."""
         self.sort_key = sort_key(self.title)[:200]
-        self.search_text = searchable(self.name, self.alias, self.account)
+        self.search_text = searchable(self.name, self.alias, self.account, self.notes)
 
     def get_absolute_url(self) -> str:
         return reverse("governance:recipient", args=[self.recipient])

@@ -22,7 +22,7 @@ def newest_versions() -> QuerySet[RecipientVersion]:
 
 
 def find_recipients(text: str = "", *, state: str = "", kind: str = "") -> QuerySet[RecipientVersion]:
-    """The newest versions with this text in name, alias or account, in this state and of this type."""
+    """The newest versions with this text in name, alias, account or notes, in this state and of this type."""
     found = newest_versions()
     if text:
         found = found.filter(search_text__contains=searchable(text))

@@ -472,6 +472,7 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "old and new version of the policies", proposed_version),
     ListedPage(ADMINISTRATOR, "approval policies", at("/settings/policies/")),
     ListedPage(ADMINISTRATOR, "new version of the policies", at("/settings/policies/draft/")),
+    ListedPage(ADMINISTRATOR, "review of a new version", at("/settings/policies/draft/review/")),
     ListedPage(ADMINISTRATOR, "new rule", at("/settings/policies/draft/rules/new/")),
     ListedPage(ADMINISTRATOR, "edited rule", at("/settings/policies/draft/rules/1/")),
     ListedPage(ADMINISTRATOR, "lists of the policies", at("/settings/policies/draft/lists/")),

@@ -84,6 +84,7 @@ def test_pages_keep_their_budgets(
         "/settings/policies/": as_administrator,
         "/settings/policies/draft/": as_administrator,
         "/settings/policies/draft/rules/150/": as_administrator,
+        "/settings/policies/draft/lists/": as_administrator,
         f"/settings/policies/try/?kind=withdrawal&amount=500&currency=NGN&preparer={preparer.pk}": as_preparer,
         "/settings/recipients/": as_preparer,
         "/settings/recipients/?q=holder+4": as_preparer,

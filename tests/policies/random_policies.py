@@ -83,10 +83,11 @@ def rule(random: Random) -> Rule:
 
 
 def _hours(random: Random) -> Hours:
+    is_by_day = random.random() < 0.5
     return Hours(
         weekdays=tuple(random.sample(range(7), random.randint(1, 7))),
-        start=time(random.randint(0, 11)),
-        end=random.choice((None, time(random.randint(12, 23)))),
+        start=time(random.randint(0, 11)) if is_by_day else time(random.randint(12, 23)),
+        end=random.choice((None, time(random.randint(12, 23)))) if is_by_day else time(random.randint(0, 11)),
         outside=random.random() < 0.5,
     )
 

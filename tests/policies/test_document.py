@@ -44,7 +44,7 @@ from tests.policies import random_policies
         {"levels": [{"needed": 1}], "when": {"currencies": {"codes": ["NGN"]}, "amount": {"above": "NaN"}}},
         {"levels": [{"needed": 1}], "when": {"currencies": {"codes": []}}},
         {"levels": [{"needed": 1}], "when": {"hours": {"weekdays": []}}},
-        {"levels": [{"needed": 1}], "when": {"hours": {"start": "17:00", "end": "09:00"}}},
+        {"levels": [{"needed": 1}], "when": {"hours": {"start": "17:00", "end": "17:00"}}},
         {"levels": [{"needed": 1}], "when": {"preparer": {}}},
         {"levels": [{"needed": 1}], "when": {"on_list": "nowhere"}},
     ],

@@ -3,9 +3,10 @@
 import itertools
 import os
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, time
 from decimal import Decimal
 from random import Random
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,6 +17,7 @@ from backoffice.policies.document import (
     AmountBand,
     Conditions,
     Currencies,
+    Hours,
     Level,
     Levels,
     Named,
@@ -33,6 +35,8 @@ from backoffice.policies.evaluator import (
     can_be_satisfied,
     decide,
     hindrance,
+    is_at,
+    never_permitted,
     progress,
     stricter,
     strictest,
@@ -108,11 +112,16 @@ def naive_hours(rule: Rule, document: PolicyDocument, op: DescribedOperation) ->
     if hours is None:
         return True
     local = op.at.astimezone(ZoneInfo(document.time_zone))
-    minute = local.hour * 60 + local.minute
-    start = hours.start.hour * 60 + hours.start.minute
-    end = 24 * 60 if hours.end is None else hours.end.hour * 60 + hours.end.minute
-    inside = local.weekday() in hours.weekdays and minute in range(start, end)
-    return not inside if hours.outside else inside
+    minute_of_week = (local.weekday() * 24 + local.hour) * 60 + local.minute
+    covered = set()
+    for day in hours.weekdays:
+        start = (day * 24 + hours.start.hour) * 60 + hours.start.minute
+        end = (
+            (day + 1) * 24 * 60 if hours.end is None else (day * 24 + hours.end.hour) * 60 + hours.end.minute
+        )
+        end += 24 * 60 if end < start else 0  # the morning after
+        covered |= {minute % (7 * 24 * 60) for minute in range(start, end)}
+    return minute_of_week not in covered if hours.outside else minute_of_week in covered
 
 
 def naive_belongs(person: Person, people: People) -> bool:
@@ -317,3 +326,67 @@ def test_people_of_two_groups_take_the_place_that_others_cannot() -> None:
 def test_the_evaluator_reads_no_clock_and_no_database() -> None:
     """Without the mark for the database, a query would fail the tests above."""
     assert not {"clock", "timezone", "models", "settings"} & set(vars(evaluator))
+
+
+FRIDAY_NIGHT = Hours(weekdays=(4,), start=time(22), end=time(6))
+
+
+@pytest.mark.parametrize(
+    ("local", "is_inside"),
+    [
+        ("2026-11-27 21:59", False),  # a Friday
+        ("2026-11-27 22:00", True),
+        ("2026-11-28 00:00", True),
+        ("2026-11-28 05:59", True),
+        ("2026-11-28 06:00", False),
+        ("2026-11-28 22:00", False),
+        ("2026-11-27 05:00", False),
+    ],
+)
+def test_a_night_belongs_to_the_weekday_on_which_it_begins(local: str, is_inside: bool) -> None:
+    moment = datetime.fromisoformat(local)
+    assert is_at(FRIDAY_NIGHT, moment) is is_inside
+    assert is_at(FRIDAY_NIGHT.model_copy(update={"outside": True}), moment) is not is_inside
+
+
+KINDS = ["withdrawal", "transfer"]
+REFUSED: dict[str, Any] = {"refuse": "Closed"}
+ONE: dict[str, Any] = {"levels": [{"needed": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("rules", "never"),
+    [
+        ([], []),
+        ([REFUSED], KINDS),
+        ([REFUSED, ONE], KINDS),
+        ([ONE, REFUSED], []),
+        ([{"when": {"kinds": ["transfer"]}, **REFUSED}], ["transfer"]),
+        ([{"when": {"kinds": ["transfer"]}, **ONE}, REFUSED], ["withdrawal"]),
+        ([{"when": {"recipient": "new"}, **ONE}, REFUSED], []),
+        ([{"when": {"recipient": "new"}, **REFUSED}], []),
+        ([{"when": {"recipient": "new"}, **REFUSED}, REFUSED, ONE], KINDS),
+        ([{"when": {"currencies": {"other_than": True}}, **REFUSED}], KINDS),
+        ([{"when": {"currencies": {"codes": ["NGN"], "other_than": True}}, **REFUSED}], []),
+        ([{"when": {"hours": {"weekdays": [6, 5, 4, 3, 2, 1, 0]}}, **REFUSED}], KINDS),
+        ([{"when": {"hours": {"outside": True}}, **REFUSED}], []),
+        ([{"when": {"hours": {"weekdays": [5, 6]}}, **REFUSED}], []),
+        ([{"when": {"more_rows_than": 0}, **REFUSED}], KINDS),
+        ([{"when": {"more_rows_than": 1}, **REFUSED}], []),
+    ],
+)
+def test_which_kinds_a_version_never_permits(rules: list[dict[str, Any]], never: list[str]) -> None:
+    assert never_permitted(PolicyDocument.model_validate({"rules": rules}), KINDS) == never
+
+
+def test_no_payment_of_a_kind_that_is_never_permitted_is_permitted() -> None:
+    random = Random(SEED)  # noqa: S311 - the same every time, no secret
+    checked = 0
+    for _ in range(CASES):
+        document = random_policies.document(random)
+        never = never_permitted(document, random_policies.KINDS)
+        operation = random_policies.operation(random)
+        if operation.kind in never and operation.currency and operation.refusable:
+            assert decide(document, operation).rule.refuse
+            checked += 1
+    assert checked or CASES < 1000

@@ -32,7 +32,19 @@ DIRECTORS, TREASURY = {"group": {"id": 1, "name": "Directors"}}, {"group": {"id"
         ),
         (
             {"when": {"hours": {"weekdays": [5, 6]}}, "refuse": "Closed at weekends"},
-            "All operations prepared on Sat, Sun, 00:00 to 24:00 (Africa/Lagos) are refused: “Closed at weekends”",
+            "All payments and changes at the provider prepared on Sat, Sun, 00:00 to 24:00 (Africa/Lagos) are refused: "
+            "“Closed at weekends”",
+        ),
+        (
+            {"when": {"currencies": NGN, "recipient": "new"}, "refuse": "Not in naira"},
+            "All payments in NGN to new recipients are refused: “Not in naira”",
+        ),
+        (
+            {
+                "when": {"hours": {"weekdays": [4], "start": "22:00", "end": "06:00"}},
+                "levels": [{"needed": 2}],
+            },
+            "All operations prepared on Fri, 22:00 to 06:00 the next day (Africa/Lagos) need 2 other people",
         ),
         (
             {

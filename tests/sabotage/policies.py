@@ -4,6 +4,7 @@ from tests.sabotage.workshop import Safeguard
 
 _TESTS = "tests/operations/test_approval_policies.py::"
 _STAND_INS = "tests/operations/test_delegations.py::"
+_FORMS = "tests/governance/test_policies.py::"
 POLICIES = (
     Safeguard(
         "a level needs at least one approval",
@@ -286,5 +287,35 @@ POLICIES = (
         {"if not needed and ": "if False and "},
         "tests/governance/test_policies.py"
         "::test_an_invalid_rule_is_explained_and_nothing_typed_is_lost[values11-Enter how many must approve.]",
+    ),
+    Safeguard(
+        "whoever submits a version that refuses payments without exception confirms it",
+        "backoffice.governance.pages.policy_submission:SubmissionForm",
+        {"        if refused is None:\n": "        if True:\n"},
+        _FORMS + "test_refusing_payments_without_exception_is_confirmed_by_both_people",
+    ),
+    Safeguard(
+        "whoever approves a version that refuses payments without exception confirms it",
+        "backoffice.operations.kinds.approval_policy:ApprovalPolicyKind",
+        {'        return refused.to_approve if refused else ""\n': '        return ""\n'},
+        _FORMS + "test_refusing_payments_without_exception_is_confirmed_by_both_people",
+    ),
+    Safeguard(
+        "a draft that changed after its review is not submitted",
+        "backoffice.governance.pages.policy_submission:propose",
+        {'    if request.POST.get("reviewed") != draft.document.digest:\n': "    if False:\n"},
+        _FORMS + "test_what_changed_after_the_review_is_reviewed_again",
+    ),
+    Safeguard(
+        "on a list, a name means an approved recipient only",
+        "backoffice.governance.policy_lists:_approved",
+        {".filter(state=RecipientState.APPROVED)": ""},
+        _FORMS + "test_lists_are_made_of_the_register_and_of_typed_accounts",
+    ),
+    Safeguard(
+        "a night belongs to the weekday on which it begins",
+        "backoffice.policies.evaluator:is_at",
+        {"(weekday, (weekday - 1) % 7)": "(weekday, weekday)"},
+        "tests/policies/test_evaluator.py::test_a_night_belongs_to_the_weekday_on_which_it_begins",
     ),
 )

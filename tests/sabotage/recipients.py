@@ -145,8 +145,10 @@ RECIPIENTS = (
     ),
     Safeguard(
         "another list of a policy leaves what it requires of recipients as it is",
-        "backoffice.governance.policies:edit_lists",
-        {", recipients=document.recipients": ""},
+        "backoffice.governance.policy_drafts:keep_draft",
+        {
+            "draft.document.model_copy(update=changes)": "PolicyDocument(rules=draft.document.rules, **changes)"
+        },
         _FORM,
     ),
     Safeguard(

@@ -1,8 +1,5 @@
 """My account: second factor, recovery codes, sessions, time zone and theme."""
 
-from typing import Any
-from zoneinfo import available_timezones
-
 from django import forms
 from django.contrib import messages
 from django.forms import model_to_dict
@@ -18,25 +15,11 @@ from backoffice.accounts.access import fresh_second_factor_required, language_of
 from backoffice.accounts.models import Language, Theme
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.field_errors import PageForm
-
-_REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
-
-
-def _time_zones() -> list[tuple[str, Any]]:
-    """All time zones, grouped by region."""
-    names = sorted(available_timezones())
-    groups: list[tuple[str, Any]] = [("UTC", "UTC")]
-    for region in _REGIONS:
-        places = [name for name in names if name.startswith(f"{region}/")]
-        groups.append((region, [(name, name.partition("/")[2].replace("_", " ")) for name in places]))
-    return groups
+from backoffice.core.web.forms import time_zone_choices
 
 
 class PreferencesForm(PageForm):
-    time_zone = forms.ChoiceField(
-        label=_("Time zone"),
-        choices=_time_zones,
-    )
+    time_zone = forms.ChoiceField(label=_("Time zone"), choices=time_zone_choices)
     theme = forms.ChoiceField(label=_("Theme"), choices=Theme.choices)
     language = forms.ChoiceField(label=_("Language"), choices=Language.choices)
 

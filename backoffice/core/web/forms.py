@@ -1,6 +1,6 @@
 """Base forms for filtering lists: a period of days, the filters that are set, and their values in words.
 
-Also the widget for one-time codes, and the start and end of a day in the current time zone.
+Also the widget for one-time codes, the time zones to choose from, and the start and end of a day in the current one.
 """
 
 from collections.abc import Collection, Mapping
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlencode
+from zoneinfo import available_timezones
 
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -26,6 +27,19 @@ if TYPE_CHECKING:
 _PERIOD = ("since", "until")
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
 _OUT_OF_RANGE = format_lazy(_("Choose a day from {first} to {last}."), first=FIRST_DAY, last=LAST_DAY)
+
+
+_REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
+
+
+def time_zone_choices() -> list[tuple[str, Any]]:
+    """All time zones, grouped by region."""
+    names = sorted(available_timezones())
+    groups: list[tuple[str, Any]] = [("UTC", "UTC")]
+    for region in _REGIONS:
+        places = [name for name in names if name.startswith(f"{region}/")]
+        groups.append((region, [(name, name.partition("/")[2].replace("_", " ")) for name in places]))
+    return groups
 
 
 def day_field(label: "StrOrPromise") -> forms.DateField:

@@ -29,6 +29,9 @@ EXAMPLES = {
 }
 """An example for each column, except those that usually stay empty."""
 
+ERRORS = "errors"
+"""The column that `file_with_errors` adds."""
+
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _MARK = b"\xef\xbb\xbf"  # by which spreadsheets recognise UTF-8
 
@@ -78,6 +81,11 @@ def guess_mapping(
     return found
 
 
+def has_template_columns(columns: FileColumns, headers: Sequence[str]) -> bool:
+    """Whether these are exactly the columns of the template, also with the column of errors."""
+    return list(headers) in ([*columns.labels], [*columns.labels, ERRORS])
+
+
 def _simplified(text: str) -> str:
     return "".join(text.casefold().replace("_", " ").split())
 
@@ -101,7 +109,7 @@ def file_with_errors(
     """
     names = tuple(columns.labels)
     with_errors = ((*(cells.get(name, "") for name in names), _shortened(errors)) for cells, errors in rows)
-    written = [(*names, "errors"), *with_errors]
+    written = [(*names, ERRORS), *with_errors]
     return _workbook({columns.sheet: written}) if suffix == "xlsx" else _csv(written)
 
 

@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.core import background, clock
 from backoffice.operations import policy
 from backoffice.operations.batches.checking import CHECK_TASK, rules_of
-from backoffice.operations.batches.columns import guess_mapping
+from backoffice.operations.batches.columns import guess_mapping, has_template_columns
 from backoffice.operations.batches.reading import check_name, read_header
 from backoffice.operations.errors import FileNotReadyError
 from backoffice.operations.models.batches import ColumnMapping, FileState, PayoutFile
@@ -59,6 +59,21 @@ def check_columns(file_id: UUID, *, actor: User, mapping: Mapping[str, str]) -> 
     ColumnMapping.objects.update_or_create(person=actor, kind=file.kind, defaults={"mapping": file.mapping})
     restart_check(file)
     return file
+
+
+@transaction.atomic
+def check_template_columns(file_id: UUID, *, actor: User) -> bool:
+    """Have the rows checked if the file has exactly the columns of the template, so that there is nothing to choose.
+
+    What this person chose for other files stays remembered.
+    """
+    file = own_file(file_id, actor)
+    columns = rules_of(file.kind).columns
+    if not has_template_columns(columns, file.headers):
+        return False
+    file.mapping = {name: name for name in columns.labels}
+    restart_check(file)
+    return True
 
 
 def restart_check(file: PayoutFile) -> None:

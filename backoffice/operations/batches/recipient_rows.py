@@ -69,14 +69,15 @@ class RecipientRows(RowRules):
         """Nothing: the form of each row reads the register."""
 
     def check(self, row: PayoutFileRow) -> None:
-        row.payload, row.flags, row.similar, row.errors = None, [], [], []
+        row.payload, row.recipient_key, row.flags, row.similar = None, "", [], []
         kind = _type_of(row.cells)
         if kind is None:
-            row.errors = [["type", _unknown_type_text()]]
+            row.errors = [["type", _unknown_type_text()], *_errors_of_every_type(row.cells)]
             return
         form = _form(kind, row.cells)
         row.errors = [_column_error(form, name) for name in form.errors]
         if row.errors:
+            row.recipient_key = form.known_key
             return
         payload = form.content()
         row.payload, row.recipient_key = payload.stored(), payload.key
@@ -96,7 +97,7 @@ class RecipientRows(RowRules):
                 )
                 row.errors = [*row.errors, ["account", problem]]
                 changed[row.number] = row
-        by_number = {row.number: row for row in rows}
+        by_number = {row.number: row for row in rows if row.payload}
         found = compare_with_register({number: _compared(row) for number, row in by_number.items()})
         for number, similarities in found.items():
             row = by_number[number]
@@ -129,6 +130,15 @@ def _form(kind: RecipientType, cells: dict[str, str]) -> RecipientForm:
     form = RecipientForm(values)
     form.fields["reason"].required = False
     return form
+
+
+def _errors_of_every_type(cells: dict[str, str]) -> list[list[str]]:
+    """The errors that the row has whatever its type is."""
+    form = _form(RecipientType.USER, cells)
+    found = [name for name in ("name", "alias", "currency", "notes") if name in form.errors]
+    if not cells.get("account"):
+        found.append(_ACCOUNT_FIELDS[RecipientType.USER])
+    return [_column_error(form, name) for name in found]
 
 
 def _column_error(form: forms.Form, name: str) -> list[str]:

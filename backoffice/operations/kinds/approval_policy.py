@@ -1,14 +1,32 @@
 """Approval policies: a new version of the whole document. Needs a second person; nothing is sent to the provider."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
+from backoffice.operations.kinds.base import (
+    Facts,
+    KindForm,
+    KindSection,
+    LocalEffect,
+    LocalKind,
+    Payload,
+    Recipient,
+)
+from backoffice.operations.kinds.batch import BatchKind
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
 from backoffice.policies.document import PolicyDocument, RecipientRequirements
-from backoffice.policies.sentences import ComparedRule, compare_recipients, recipient_texts, rule_sentences
+from backoffice.policies.evaluator import never_permitted
+from backoffice.policies.sentences import (
+    ComparedRule,
+    compare_recipients,
+    kind_name,
+    recipient_texts,
+    rule_sentences,
+)
 from backoffice.recipients.keys import key_text
 
 
@@ -16,10 +34,10 @@ class ApprovalPolicyPayload(Payload):
     """The whole new document, the version that it replaces (0 for none), and what differs from that one.
 
     How many rules, how many recipients on lists, and the time zone and what was required of recipients before, if that
-    changes.
+    changes. `reason` is the preparer's.
     """
 
-    ADDED: ClassVar[frozenset[str]] = frozenset({"recipients_before"})
+    ADDED: ClassVar[frozenset[str]] = frozenset({"recipients_before", "reason"})
 
     replaces: int
     document: PolicyDocument
@@ -30,6 +48,41 @@ class ApprovalPolicyPayload(Payload):
     unlisted: int = 0
     time_zone_before: str = ""
     recipients_before: RecipientRequirements | None = None
+    reason: str = ""
+
+    def identity(self) -> dict[str, Any]:
+        """The same version for another reason is the same content."""
+        return {name: value for name, value in super().identity().items() if name != "reason"}
+
+
+@dataclass(frozen=True)
+class RefusedPayments:
+    """Payments that a version never permits, and what a person confirms who submits or approves it nevertheless."""
+
+    warning: str
+    to_submit: str
+    to_approve: str
+
+
+def refused_payments(document: PolicyDocument) -> RefusedPayments | None:
+    """The kinds of which every payment is refused by a rule without another condition; None if there is none."""
+    kinds = [kind.name for kind in KINDS.values() if kind.section == KindSection.MONEY]
+    refused = never_permitted(document, kinds)
+    if not refused:
+        return None
+    if set(kinds) - {BatchKind.name} <= set(refused):  # and so the rows of every batch
+        return RefusedPayments(
+            gettext("This version refuses all payments."),
+            gettext("Submit it although no payment can be made under this version"),
+            gettext("I approve that no payment can be made under this version"),
+        )
+    names = ", ".join(map(kind_name, refused))
+    texts = (
+        gettext("This version refuses all operations of these kinds: {kinds}."),
+        gettext("Submit it although these can never be made under this version: {kinds}"),
+        gettext("I approve that these can never be made under this version: {kinds}"),
+    )
+    return RefusedPayments(*(text.format(kinds=names) for text in texts))
 
 
 class ApprovalPolicyForm(KindForm):
@@ -102,8 +155,11 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
         return [*self.decision_facts(payload), *required, *known, *rules, *lists]
 
     def decision_facts(self, payload: ApprovalPolicyPayload) -> Facts:
-        replaced = str(payload.replaces) if payload.replaces else gettext("None")
+        replaced = (
+            str(payload.replaces) if payload.replaces else gettext("None (rules from the configuration)")
+        )
         facts: Facts = [
+            *([(gettext("Reason"), payload.reason)] if payload.reason else []),
             (gettext("Replaces version"), replaced),
             (
                 gettext("Rules"),
@@ -120,10 +176,19 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
             text = gettext("{after} (before: {before})")
             zones = text.format(after=payload.document.time_zone, before=payload.time_zone_before)
             facts.append((gettext("Time zone for hours"), zones))
-        nothing, before = gettext("None"), gettext("{part}, before")
+        before = gettext("{part}, before")
         for part, one in _changed_requirements(payload).items():
-            facts += [(part, one.new or nothing), (before.format(part=part), one.old or nothing)]
+            facts.append((part, one.new or gettext("No longer required")))
+            facts.append((before.format(part=part), one.old or gettext("Not required")))
         return facts
+
+    def cautions(self, payload: ApprovalPolicyPayload) -> list[str]:
+        refused = refused_payments(payload.document)
+        return [refused.warning] if refused else []
+
+    def acknowledgement(self, payload: ApprovalPolicyPayload) -> str:
+        refused = refused_payments(payload.document)
+        return refused.to_approve if refused else ""
 
     def initial(self, payload: ApprovalPolicyPayload) -> dict[str, Any]:
         return {}

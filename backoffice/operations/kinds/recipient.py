@@ -28,7 +28,13 @@ from backoffice.operations.permissions import PREPARE
 from backoffice.operations.refusals import Refusal
 from backoffice.recipients.keys import BANK_PREFIX, USER_PREFIX, address_key, bank_account_key, user_key
 from backoffice.recipients.look_alikes import mark_differences, namesakes, similar_recipients
-from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion, join_networks
+from backoffice.recipients.models import (
+    RecipientState,
+    RecipientType,
+    RecipientVersion,
+    join_networks,
+    searchable,
+)
 from backoffice.recipients.register import newest_versions, version_in_effect
 from payments_gateway import AddressError, check_address
 from payments_gateway.money import CURRENCIES
@@ -134,6 +140,11 @@ _OF_TYPE: dict[RecipientType, tuple[str, ...]] = {
     RecipientType.ADDRESS: ("network", "address", "name"),
     RecipientType.USER: ("receiver_username", "name"),
 }
+_WHO: dict[RecipientType, tuple[str, ...]] = {
+    RecipientType.BANK: ("bank_code", "account_number"),
+    RecipientType.ADDRESS: ("address",),
+    RecipientType.USER: ("receiver_username",),
+}
 _DETAILS = ("alias", "currency", "notes")
 _FIXED = ("bank_code", "account_number", "address", "receiver_username")
 """Fields that say who is paid, which no change may touch."""
@@ -191,7 +202,10 @@ class RecipientForm(RecipientAccountForm):
         label=_("Alias"),
         required=False,
         max_length=60,
-        help_text=_("The team's own name, such as “Rent Lagos”."),
+        help_text=_(
+            "The team's own name, such as “Rent Lagos”. If it is empty, the name that you entered is used where the "
+            "bank has another."
+        ),
         validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
@@ -243,9 +257,24 @@ class RecipientForm(RecipientAccountForm):
         if self.kind_of_change != RecipientChange.ADD and self.target is None:
             self.add_error(None, gettext("Choose the recipient in the list. Nothing was prepared."))
         self._check_networks(values)
-        if not self.errors and not self.is_being_typed:
+        if self.is_being_typed:
+            return values
+        if not self.errors:
             self._check_content()
+        elif self.kind_of_change == RecipientChange.ADD and self.known_key:
+            self._check_is_new(self.known_key)
         return values
+
+    @property
+    def known_key(self) -> str:
+        """The key of the account, if the fields that say whose it is are valid, whatever the others are."""
+        return self._key() if all(self.cleaned_data.get(name) for name in _WHO[self.recipient_type]) else ""
+
+    def _check_is_new(self, key: str) -> None:
+        """Say at once that the recipient cannot be added, although other fields have errors."""
+        newest = version_in_effect(key)
+        if newest is not None and RecipientState(newest.state) not in _CHANGED_FROM[RecipientChange.ADD]:
+            self.add_error(None, str(Refusal.RECIPIENT_CHANGED.label))
 
     def _check_networks(self, values: dict[str, Any]) -> None:
         """Refuse what cannot be an address of each network, and more networks than a version can have."""
@@ -275,17 +304,23 @@ class RecipientForm(RecipientAccountForm):
             return RecipientPayload(**members, **_account_of(target), details=details_of(target))
         bank_account = self._bank_account()
         name = bank_account.account_name if bank_account else self.cleaned_data["name"]
-        details = {field: self.cleaned_data[field] for field in _DETAILS}
+        details = RecipientDetails(name=name, **{field: self.cleaned_data[field] for field in _DETAILS})
+        if bank_account and change == RecipientChange.ADD:
+            details = _with_entered_name(details, bank_account)
         return RecipientPayload(
-            **members,
-            **self._account(bank_account),
-            details=RecipientDetails(name=name, **details),
-            bank_account=bank_account,
+            **members, **self._account(bank_account), details=details, bank_account=bank_account
         )
 
     def _check_content(self) -> None:
         """Say at once what preparing would refuse."""
         payload = self.content()
+        most = RecipientVersion._meta.get_field("notes").max_length or 0
+        if len(payload.details.notes) > most:
+            too_long = gettext(
+                "The name entered and the reason for the mismatch are kept in the notes: at most {most} characters "
+                "together with your own notes."
+            )
+            self.add_error("notes", too_long.format(most=most))
         try:
             before = (payload.before, payload.network_before)
             is_same = (payload.details, payload.network) == before
@@ -368,6 +403,24 @@ class RecipientForm(RecipientAccountForm):
             needed = needed - {"network"} | {"networks"}
         for name in [name for name in self.fields if name not in needed]:
             del self.fields[name]
+
+
+def _with_entered_name(details: RecipientDetails, account: RecipientAccountPayload) -> RecipientDetails:
+    """With the name that was entered as the alias, and the reason for the mismatch in the notes.
+
+    The bank's name replaces the one that was entered, by which the team searches. If there is another alias, or the
+    name is too long for one, it is in the notes as well. Invisible characters are left out.
+    """
+    entered = "".join(filter(str.isprintable, " ".join(account.typed_name.split())))
+    reason = account.name_reason if account.is_name_different else ""
+    alias, note = details.alias, reason
+    if searchable(entered) not in searchable(details.name, alias):
+        if alias or len(entered) > (RecipientVersion._meta.get_field("alias").max_length or 0):
+            note = f"{entered}: {reason}" if reason else entered
+        else:
+            alias = entered
+    notes = " · ".join(filter(None, (details.notes, note)))
+    return details.model_copy(update={"alias": alias, "notes": notes})
 
 
 def _values_paid_by(operation_id: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.kinds.staffing import Staffing
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
+from backoffice.operations.refusals import ANYBODY
 from backoffice.policies.document import Conditions, PolicyDocument, Rule
 from backoffice.policies.evaluator import Person, can_be_satisfied, is_among
 from backoffice.policies.models import AlteredPolicyError, policy_in_effect
@@ -78,7 +79,7 @@ def _caused(
     """
     known = [one.refusal for one in _unsatisfied(document, before, approval_permission)]
     for unsatisfied in _unsatisfied(document, after, approval_permission):
-        whoever_prepares = {**unsatisfied.refusal, "preparer": PolicyUnsatisfiableError.ANYBODY}
+        whoever_prepares = {**unsatisfied.refusal, "preparer": ANYBODY}
         if unsatisfied.refusal not in known and whoever_prepares not in known:
             yield unsatisfied
 

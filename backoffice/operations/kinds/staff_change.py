@@ -383,7 +383,8 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
         if payload.group_name_before:
             facts.append((gettext("Group"), payload.group_name_before))
         if payload.group_name:
-            facts.append((gettext("New name"), payload.group_name))
+            label = gettext("New name") if payload.group_name_before else gettext("Group")
+            facts.append((label, payload.group_name))
         return [*facts, (gettext("Reason"), payload.reason)]
 
     def initial(self, payload: StaffChangePayload) -> dict[str, Any]:

@@ -172,6 +172,8 @@ def put_rule_into_effect(team: Administrators) -> None:
     team.first.fill_in(needed2="1")
     team.first.page.locator("#id_of2").select_option(label="Group Directors")
     team.first.press("Save rule")
+    team.first.choose("Review and submit")
+    team.first.fill_in(reason="Two groups agree on large withdrawals")
     team.first.press("Submit for approval")
     expect(steps.badge(team.first.page)).to_have_text("Pending")
     team.second.approve()

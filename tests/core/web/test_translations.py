@@ -67,6 +67,7 @@ PAGES = [
     "/settings/policies/draft/",
     "/settings/policies/draft/rules/new/",
     "/settings/policies/draft/lists/",
+    "/settings/policies/draft/review/",
     "/settings/policies/draft/recipients/",
     "/settings/policies/draft/replay/",
     "/settings/policies/try/",

@@ -19,7 +19,14 @@ from backoffice.operations.batches.checking import rules_of
 from backoffice.operations.batches.payout_rows import PayoutRows
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.kinds.wallet_transfer import WalletTransferForm
-from backoffice.operations.models.batches import MAX_ROWS, RECIPIENT, FileProblem, PayoutFile
+from backoffice.operations.models.batches import (
+    MAX_ROWS,
+    RECIPIENT,
+    ColumnMapping,
+    FileProblem,
+    FileState,
+    PayoutFile,
+)
 from tests.operations.batches import payouts
 from tests.operations.batches.payouts import workbook
 from tests.stub_provider import StubProvider
@@ -177,6 +184,30 @@ def test_the_columns_of_the_last_file_are_remembered(preparer: User) -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["transfer", RECIPIENT])
+def test_a_file_with_exactly_the_columns_of_the_template_is_checked_at_once(
+    sign_in: SignIn, preparer: User, kind: str
+) -> None:
+    client, names = sign_in(Client(), preparer), list(rules_of(kind).columns.labels)
+    url = "/settings/recipients/import/" if kind == RECIPIENT else "/operations/batches/files/"
+    mapping = {names[-1]: "Note"}
+    ColumnMapping.objects.create(person=preparer, kind=kind, mapping=mapping)
+    for header, state in (
+        (names, FileState.CHECKING),
+        ([*names, "errors"], FileState.CHECKING),
+        ([*names, "Note"], FileState.UPLOADED),
+        (names[:-1], FileState.UPLOADED),
+    ):
+        content = io.BytesIO(f"{','.join(header)}\nx\n".encode())
+        content.name = "file.csv"
+        answer = client.post(url, {"kind": kind, "file": content})
+        file = PayoutFile.objects.get(pk=answer["Location"].rstrip("/").rpartition("/")[2])
+        assert file.state == state, header
+        assert state == FileState.UPLOADED or file.mapping == {name: name for name in names}
+    assert ColumnMapping.objects.get().mapping == mapping, "what was chosen for other files stays remembered"
+
+
+@pytest.mark.django_db
 def test_the_way_of_a_file_through_its_pages(
     sign_in: SignIn, preparer: User, approver: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -185,8 +216,6 @@ def test_the_way_of_a_file_through_its_pages(
     content.name = "payroll.csv"
     page = client.post("/operations/batches/files/", {"kind": "transfer", "file": content})
     assert page.status_code == 302
-    mapping = {name: name for name in KINDS["transfer"].file_fields}
-    assert client.post(f"{page['Location']}check/", mapping).status_code == 302
     assert "The file is being read." in client.get(f"{page['Location']}live/").content.decode()
     while checking.check_due():  # a chunk each time, so that no file holds up the sweeper
         pass

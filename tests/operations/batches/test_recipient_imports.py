@@ -9,6 +9,7 @@ from django.test import Client
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.ledger import accounts as ledger
 from backoffice.operations import errors
 from backoffice.operations.batches import recipient_import, submission
 from backoffice.operations.kinds.recipient import RecipientChange
@@ -18,7 +19,7 @@ from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from backoffice.recipients.models import RecipientState, RecipientVersion
-from backoffice.recipients.register import newest_versions, version_in_effect
+from backoffice.recipients.register import find_recipients, newest_versions, version_in_effect
 from tests.append_only.triggers import lifted
 from tests.operations.batches import payouts
 from tests.operations.steps import status_of, text_of
@@ -46,6 +47,10 @@ def test_every_error_is_beside_its_cell_and_nothing_is_added(
             "user,Known One,known.one,,,,,,",
             "user,New,new.one,,,,,,",
             "user,New again,New.One,,,,,,",
+            "iban,,,,,,,EUR,",
+            "user,,known.one,,,,,EUR,",
+            "bank,,12345,999,,,,EUR,",
+            "user,,new.one,,,,,,",
         ],
     )
     found = {row.number: {name for name, _ in row.errors} for row in file.rows.order_by("number")}
@@ -57,8 +62,12 @@ def test_every_error_is_beside_its_cell_and_nothing_is_added(
         6: {"account"},
         7: set(),
         8: {"account"},
+        9: {"type", "name", "account", "currency"},
+        10: {"name", "account", "currency"},
+        11: {"name", "account", "bank_code", "currency"},
+        12: {"name", "account"},
     }
-    assert (file.state, file.error_count) == (FileState.CHECKED, 6)
+    assert (file.state, file.error_count) == (FileState.CHECKED, 10)
     with pytest.raises(errors.FileNotReadyError):
         recipient_import.submit_recipients(file.pk, actor=preparer, reason="They are right")
     assert newest_versions().count() == 1
@@ -79,7 +88,11 @@ def test_one_approval_of_another_person_adds_all(
     found = {one.key: one for one in newest_versions()}
     assert {one.state for one in found.values()} == {RecipientState.APPROVED}
     ada = found["bank:044:0123456789"]
-    assert (ada.alias, ada.currency, ada.notes) == ("Rent Lagos", "NGN", "Since May")
+    assert (ada.alias, ada.currency, ada.notes) == (
+        "Rent Lagos",
+        "NGN",
+        "Since May · Ada Chidinma Obi: Her married name",
+    )
     assert found["user:person.before"].number == 3
     assert all((one.operation, one.is_altered) == (operation.pk, False) for one in found.values())
     entry = Entry.objects.get(action=Action.RECIPIENTS_IMPORTED)
@@ -94,6 +107,51 @@ def test_the_name_at_the_bank_is_read_for_each_row(preparer: User, sandbox: Sand
     file = recipient_files.checked(preparer, ["bank,Somebody Else,0123456789,044,,Married name,,,"])
     [row] = file.rows.all()
     assert (row.errors, row.flags) == ([], [RowFlag.NAME_DIFFERENT])
+
+
+@pytest.mark.parametrize(
+    ("row", "alias", "notes"),
+    [
+        ("bank,Lagos Supplies,0123456789,044,,Trades as,,,", "Lagos Supplies", "Trades as"),
+        (
+            "bank,Lagos Supplies,0123456789,044,,Trades as,Rent,,May",
+            "Rent",
+            "May · Lagos Supplies: Trades as",
+        ),
+        (
+            "bank,Lagos Supplies,0123456789,044,,Trades as,LAGOS SUPPLIES Ltd,,",
+            "LAGOS SUPPLIES Ltd",
+            "Trades as",
+        ),
+        ("bank,Lagos\u202e  Supplies,0123456789,044,,Trades as,,,", "Lagos Supplies", "Trades as"),
+        ("user,Lagos Supplies,lagos.supplies,,,,,,", "", ""),
+    ],
+)
+def test_a_recipient_is_found_by_the_name_in_the_file(
+    preparer: User, approver: User, sandbox: SandboxProcess, row: str, alias: str, notes: str
+) -> None:
+    recipient_files.approve(recipient_files.prepared(preparer, [row]), approver)
+    version = newest_versions().get()
+    assert (version.alias, version.notes) == (alias, notes)
+    assert list(find_recipients("lagos supplies")) == [version]
+
+
+def test_a_name_by_which_the_name_at_the_bank_is_found_is_not_kept_beside_it(
+    preparer: User, sandbox: SandboxProcess
+) -> None:
+    *names, last = ledger.resolve_account_holder("0123456789", "044").account_name.split()
+    for typed, alias in ((" ".join(names), ""), (" ".join([last, *names]), " ".join([last, *names]))):
+        [row] = recipient_files.checked(preparer, [f"bank,{typed},0123456789,044,,Checked,,,"]).rows.all()
+        assert row.payload is not None
+        assert row.payload["details"]["alias"] == alias
+
+
+def test_a_name_and_a_reason_that_the_notes_cannot_hold_are_refused(
+    preparer: User, sandbox: SandboxProcess
+) -> None:
+    row = f"bank,Lagos Supplies,0123456789,044,,{'r' * 180},Rent,,{'n' * 110}"
+    [checked] = recipient_files.checked(preparer, [row]).rows.all()
+    assert [name for name, _ in checked.errors] == ["notes"]
 
 
 @pytest.mark.parametrize("bank", ["44", "Access Bank"])

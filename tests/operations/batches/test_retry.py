@@ -82,9 +82,8 @@ def test_a_corrected_file_becomes_a_batch_that_names_the_old_one(
     answer = client.post(path(batch, "upload/"), {"file": upload})
     file = PayoutFile.objects.get(retry_of=batch)
     assert answer["Location"] == f"/operations/batches/files/{file.pk}/"
-    assert (file.retry_of, file.kind, file.state) == (batch, "transfer", FileState.UPLOADED)
+    assert (file.retry_of, file.kind, file.state) == (batch, "transfer", FileState.CHECKING)
     assert "errors" not in file.mapping.values()
-    client.post(f"/operations/batches/files/{file.pk}/check/", file.mapping)
     checking.check_file(file.pk, seconds=60)
     again = submission.submit_file(file.pk, actor=preparer)
     assert again.prepared_from == batch

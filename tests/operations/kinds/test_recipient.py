@@ -195,8 +195,15 @@ def test_the_holder_of_a_bank_account_is_read_from_the_bank(
     assert "Give the reason for the mismatch" in text_of(refused)
     prepare(as_preparer, {**values, "name_reason": "The name of the company"})
     operation = Operation.objects.get()
+    review = text_of(as_preparer.get(operation.get_absolute_url()))
+    assert "Somebody Else" in review
     factories.approve(operation, approver)
-    assert RecipientVersion.objects.get().name == operation.payload["bank_account"]["account_name"]
+    version = RecipientVersion.objects.get()
+    assert version.name == operation.payload["bank_account"]["account_name"]
+    assert (version.alias, version.notes) == ("Somebody Else", "The name of the company")
+    found = as_preparer.get("/settings/recipients/?q=somebody+else")
+    assert [shown for shown, _paid in found.context["rows"]] == [version]
+    assert version.name in text_of(found)
 
 
 def test_an_address_has_to_be_one_of_its_network(as_preparer: Client, sandbox: SandboxProcess) -> None:

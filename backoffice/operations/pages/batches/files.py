@@ -86,10 +86,13 @@ class FileForm(PageForm):
     def store(
         self, request: StaffRequest, kind: str, *, retry_of: Operation | None = None
     ) -> PayoutFile | None:
-        """The stored file, whose rows are of this kind; None, with the error beside the field, if it cannot be read."""
+        """The stored file, whose rows are of this kind; None, with the error beside the field, if it cannot be read.
+
+        Its rows are checked at once if it has the columns of the template.
+        """
         uploaded = self.cleaned_data["file"]
         try:
-            return files.upload_file(
+            file = files.upload_file(
                 actor=request.user,
                 kind=kind,
                 name=uploaded.name,
@@ -100,6 +103,8 @@ class FileForm(PageForm):
         except UnreadableFileError as exc:
             self.add_error("file", code_sentence(FileProblem, exc.problem))
             return None
+        files.check_template_columns(file.pk, actor=request.user)
+        return file
 
 
 class UploadForm(FileForm):

@@ -573,7 +573,7 @@ def preparer_operation() -> Any:
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"change": "rights", "role_preparer": "on"}, "Roles and groups are the same as now"),
+        ({"change": "rights", "role_preparer": "on"}, "Nothing differs from now"),
         ({"change": "rights", "person": "0"}, "Choose the person on the Team page"),
         ({"change": "invite", "full_name": "Ada", "email": "nonsense"}, "Enter an email address."),
         ({"change": "invite", "full_name": "T", "email": "tunde@countersign.example"}, "already exists"),

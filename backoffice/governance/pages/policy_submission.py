@@ -1,0 +1,163 @@
+"""Review a draft of the approval policies, and submit it for approval with a reason."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core import clock
+from backoffice.core.web.field_errors import PageForm
+from backoffice.governance.policy_comparison import compared
+from backoffice.governance.policy_drafts import (
+    PolicyDraft,
+    drop_draft,
+    policy_or_404,
+    read_draft,
+    waiting_versions,
+)
+from backoffice.governance.policy_replay import Change, replay
+from backoffice.operations import permissions
+from backoffice.operations.approval import requirements
+from backoffice.operations.descriptions import Subject
+from backoffice.operations.errors import OperationError
+from backoffice.operations.kinds.approval_policy import (
+    ApprovalPolicyKind,
+    ApprovalPolicyPayload,
+    RefusedPayments,
+    refused_payments,
+)
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.refusals import Refusal
+from backoffice.operations.workflow.prepare import prepare_operation
+from backoffice.policies.sentences import Difference, compare, compare_lists
+
+
+class SubmissionForm(PageForm):
+    """Asks for the reason and, if the version refuses payments without exception, for a confirmation."""
+
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=300,
+        help_text=_("Shown to the approver."),
+        widget=forms.Textarea(attrs={"rows": 2}),
+        error_messages={"required": _("Enter the reason for this change.")},
+    )
+    confirmed = forms.BooleanField(
+        error_messages={"required": _("Confirm this, or change the rules. Nothing was submitted.")}
+    )
+
+    def __init__(self, *args: Any, refused: RefusedPayments | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if refused is None:
+            del self.fields["confirmed"]
+        else:
+            self.fields["confirmed"].label = refused.to_submit
+
+
+@require_safe
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def review(request: StaffRequest) -> HttpResponse:
+    """Old beside new, the replay, and what would prevent the submission."""
+    draft = read_draft(request)
+    form = SubmissionForm(refused=refused_payments(draft.document))
+    try:
+        _check(draft)
+    except OperationError as exc:
+        return _review_page(request, draft, form, str(exc))
+    return _review_page(request, draft, form)
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def propose(request: StaffRequest) -> HttpResponse:
+    """Submit the draft for approval, as it was reviewed. A refusal keeps it."""
+    before = Operation.objects.filter(pk=_submission(request), preparer=request.user).first()
+    if before is not None:
+        messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
+        return redirect(before)
+    draft = read_draft(request)
+    form = SubmissionForm(request.POST, refused=refused_payments(draft.document))
+    if not form.is_valid():
+        return _review_page(request, draft, form, status=422)
+    if request.POST.get("reviewed") != draft.document.digest:
+        changed = gettext("Not submitted: the details changed after your review. Check them again.")
+        return _review_page(request, draft, form, changed, status=422)
+    try:
+        _check(draft)
+        operation = prepare_operation(
+            _submission(request),
+            actor=request.user,
+            kind=ApprovalPolicyKind.name,
+            payload=_payload(draft, form.cleaned_data["reason"]),
+        )
+    except OperationError as exc:
+        return _review_page(request, draft, form, str(exc), status=422)
+    drop_draft(request)
+    messages.success(request, gettext("Submitted for approval. Another administrator must approve it."))
+    return redirect(operation)
+
+
+def _check(draft: PolicyDraft) -> None:
+    """Raises OperationError with what would prevent the submission."""
+    check_replaces_newest(draft.replaces)
+    check_policy(draft.document)
+    if draft.document == policy_or_404().document:
+        raise OperationError(Refusal.NOTHING_CHANGES)
+
+
+def _review_page(
+    request: StaffRequest, draft: PolicyDraft, form: SubmissionForm, problem: str = "", *, status: int = 200
+) -> HttpResponse:
+    policy, payload, submission = policy_or_404(), _payload(draft), _submission(request)
+    kind = KINDS[ApprovalPolicyKind.name]
+    subject = Subject(submission, kind, payload, request.user.pk, str(request.user), clock.now())
+    replayed = replay(draft.document, clock.now())
+    context = {
+        "form": form,
+        "problem": problem,
+        "sentence": kind.sentence(payload),
+        "refused": refused_payments(draft.document),
+        "waiting": waiting_versions(request.user, policy),
+        "requirement": requirements.requirement_under(policy, subject),
+        "replay": replayed,
+        "changes": [(change.label, replayed.totals[change.value]) for change in Change],
+        "submission": submission,
+        "reviewed": draft.document.digest,
+        **compared(policy.document, draft.document),
+    }
+    return render(request, "governance/policy_review.html", context, status=status)
+
+
+def _submission(request: StaffRequest) -> UUID:
+    try:
+        return UUID(request.POST.get("submission", ""))
+    except ValueError:
+        return uuid4()
+
+
+def _payload(draft: PolicyDraft, reason: str = "") -> ApprovalPolicyPayload:
+    document, old = draft.document, policy_or_404().document
+    rules, lists = compare(old, document), compare_lists(old, document)
+    count = {each: sum(one.difference == each for one in rules) for each in Difference}
+    return ApprovalPolicyPayload(
+        replaces=draft.replaces,
+        document=document,
+        added=count[Difference.ADDED],
+        changed=count[Difference.CHANGED],
+        removed=count[Difference.REMOVED],
+        listed=sum(len(one.added) for one in lists),
+        unlisted=sum(len(one.removed) for one in lists),
+        time_zone_before=old.time_zone if old.time_zone != document.time_zone else "",
+        recipients_before=old.recipients if old.recipients != document.recipients else None,
+        reason=reason,
+    )
