@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, transaction
 from django.db.models import Count
+from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
@@ -226,14 +227,19 @@ def unfinished_bulk_release(batch: Operation) -> OpenBulkRelease | None:
     return OpenBulkRelease(item.bulk_release, items.filter(bulk_release=item.bulk_release).waiting().count())
 
 
-def bulk_releases_to_continue(person: User) -> list[tuple[UUID, datetime, int]]:
-    """Those of this person in which operations wait until the person continues: id, begin, and how many. One query."""
+def items_to_continue(person: User) -> BulkReleaseItemQuerySet:
+    """The operations that wait in bulk releases of the last days until this person, who began them, continues."""
     items = BulkReleaseItem.objects.filter(
         bulk_release__released_by=person,
         bulk_release__is_pending=False,
-        bulk_release__created_at__gt=clock.recent() - CONTINUED_WITHIN,
+        bulk_release__created_at__gt=timezone.now() - CONTINUED_WITHIN,
     )
-    groups = items.waiting().in_no_paused_batch().order_by("bulk_release__created_at")
+    return items.waiting().in_no_paused_batch()
+
+
+def bulk_releases_to_continue(person: User) -> list[tuple[UUID, datetime, int]]:
+    """Those in which operations wait until this person continues: id, begin, and how many wait. One query."""
+    groups = items_to_continue(person).order_by("bulk_release__created_at")
     return list(
         groups.values_list("bulk_release", "bulk_release__created_at").annotate(waiting=Count("operation"))
     )
