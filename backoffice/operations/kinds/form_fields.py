@@ -51,8 +51,9 @@ class TypedAmountField(forms.CharField):
     }
 
     def to_python(self, value: Any) -> str:
-        text = without_separators(super().to_python(value) or "")
-        if _PLAIN_AMOUNT.fullmatch(text.removeprefix("-")) and text.startswith("-"):
+        typed = super().to_python(value) or ""
+        text = without_separators(typed)
+        if typed.startswith("-") and _PLAIN_AMOUNT.fullmatch(without_separators(typed[1:])):
             raise forms.ValidationError(self.error_messages["negative"], code="negative")
         if text and not _PLAIN_AMOUNT.fullmatch(text):
             raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
