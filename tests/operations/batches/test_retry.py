@@ -3,10 +3,12 @@
 import csv
 import io
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 from openpyxl.reader.excel import load_workbook
@@ -23,6 +25,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
+from tests.append_only.triggers import lifted
 from tests.operations import steps
 from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
@@ -324,3 +327,20 @@ def test_the_row_that_is_retried_does_not_change(preparer: User, batch: Operatio
     again = retried(batch, preparer)
     with pytest.raises(DatabaseError), transaction.atomic():
         again.rows.update(retried_number=None)
+
+
+def test_the_migration_names_the_rows_that_earlier_retries_took_over(
+    sign_in: SignIn, preparer: User, batch: Operation
+) -> None:
+    """The second row was corrected, so that only its place says which one it was."""
+    content = sign_in(Client(), preparer).get(path(batch, "file/")).content.replace(b"person.2", b"person.22")
+    file = files.upload_file(
+        actor=preparer, kind="transfer", name="c.csv", content=content, language="en", retry_of=batch
+    )
+    again = submission.submit_file(payouts.check(file, preparer).pk, actor=preparer)
+    with lifted(connection):
+        again.rows.update(retried_number=None)
+        assert numbers_to_retry(batch) == [3, 4]
+        import_module("backoffice.operations.migrations.0023_retried_rows").name_retried_rows(apps, None)
+    assert list(again.rows.values_list("number", "retried_number")) == [(2, 3), (3, 4)]
+    assert numbers_to_retry(batch) == []
