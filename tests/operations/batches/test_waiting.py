@@ -73,6 +73,7 @@ def test_the_open_rows_of_a_batch_are_its_line_unless_a_filter_asks_for_them(
         assert {one.reference for one in page.rows} == expected
     html = client.get(f"{LIST}&tab=open").content.decode()
     assert "Ready to send" in html
+    assert "<small>0 of 2 sent</small>" in html
     for one in payouts.row_operations(batch):
         steps.put(one, Status.SENDING, Status.SUCCEEDED)
     page = client.get(f"{LIST}&tab=open").context["page"]
