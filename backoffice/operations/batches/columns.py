@@ -57,6 +57,7 @@ _SYNONYMS = {
 }
 """What the columns of people's own files are called, besides the name and the label of the field."""
 _MISSPELT = 0.84  # how alike two headings are at least, of which one is taken for the other misspelt
+_LONGEST_HEADING = 40  # characters, compared with others; many long ones would take seconds
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _MARK = b"\xef\xbb\xbf"  # by which spreadsheets recognise UTF-8
 
@@ -138,8 +139,9 @@ def _guesses(
 
 
 def _likeness(first: str, second: str) -> float:
-    """Between 0 and 1; 0 for short texts, of which too many are alike."""
-    return SequenceMatcher(None, first, second).ratio() if min(len(first), len(second)) > 3 else 0
+    """Between 0 and 1; 0 for short texts, of which too many are alike, and for long ones, which are no headings."""
+    shorter, longer = sorted((len(first), len(second)))
+    return SequenceMatcher(None, first, second).ratio() if shorter > 3 and longer <= _LONGEST_HEADING else 0
 
 
 def _simplified(text: str) -> str:

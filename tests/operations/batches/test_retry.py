@@ -25,6 +25,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
+from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations import steps
 from tests.operations.batches import payouts
@@ -190,6 +191,15 @@ def test_only_rows_that_were_certainly_not_paid_are_retried(preparer: User, appr
     raise_incident(rows[0], kind=IncidentKind.EXECUTED_AFTER_ALL, evidence={})
     Incident.objects.update(acknowledged_at=timezone.now(), acknowledged_by=approver, note="compared")
     assert numbers_to_retry(batch) == [3, 4]
+    with transaction.atomic():
+        factories.lost_attempt(factories.incident_of_restore(), rows[2])
+    assert numbers_to_retry(batch) == [3]
+    copy = factories.prepared(preparer)
+    with lifted(connection):
+        Operation.objects.filter(pk=copy.pk).update(prepared_from=rows[1])
+    assert numbers_to_retry(batch) == []
+    steps.put(copy, Status.CANCELLED)
+    assert numbers_to_retry(batch) == [3]
 
 
 def test_the_rows_of_a_cancelled_batch_are_retried_with_the_reason(
