@@ -4,18 +4,21 @@ No amount, no name and no link with rights, unless the deployment chose that mes
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Count, Q
 from django.utils.translation import get_language, gettext, ngettext
 
 from backoffice.core.web.formatting import zoned_time
 from backoffice.notifications.events import Notice
 from backoffice.notifications.models import Message
 from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import Status
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,21 @@ def operations_of(messages: Sequence[Message]) -> dict[UUID, Operation]:
     return Operation.objects.in_bulk({one.operation for one in messages if one.operation is not None})
 
 
+def _failures(messages: Sequence[Message]) -> dict[UUID, str]:
+    """How many payments failed, of each batch that these messages say it of, in words. One query, or none."""
+    batches = {one.operation for one in messages if one.notice == Notice.ROWS_FAILED}
+    if not batches:
+        return {}
+    groups = BatchRow.objects.filter(batch__in=batches).order_by().values_list("batch")
+    counts = groups.annotate(rows=Count("pk"), failed=Count("pk", filter=Q(operation__status=Status.FAILED)))
+    return {
+        batch: ngettext(
+            "{failed} of {rows} payment failed", "{failed} of {rows} payments failed", rows
+        ).format(failed=failed, rows=rows)
+        for batch, rows, failed in counts
+    }
+
+
 def contents_of(
     messages: Sequence[Message],
     operations: Mapping[UUID, Operation],
@@ -85,10 +103,14 @@ def contents_of(
 ) -> Contents:
     """What these messages say, in the active language and time zone; the first `listed` of them, the rest counted."""
     shown = sorted(messages, key=lambda one: (one.at, one.pk))[:listed]
-    items = [
-        _item(one, operations.get(one.operation) if one.operation else None, with_sentences=with_sentences)
-        for one in shown
-    ]
+    failures = _failures(shown)
+    items = []
+    for one in shown:
+        operation = operations.get(one.operation) if one.operation else None
+        item = _item(one, operation, with_sentences=with_sentences)
+        if one.notice == Notice.ROWS_FAILED and one.operation in failures:
+            item = replace(item, text=failures[one.operation])
+        items.append(item)
     return Contents(items, len(messages) - len(items), get_language() or settings.LANGUAGE_CODE, settings_url)
 
 

@@ -48,6 +48,7 @@ class Notice(TextChoices):
     SUCCEEDED = "succeeded", _("Sent, and confirmed by the provider")
     APPLIED = "applied", _("Applied")
     FAILED = "failed", _("Failed")
+    ROWS_FAILED = "rows_failed", _("Payments of this batch failed")
     NOT_SENT = "not_sent", _("Not sent, needs attention")
     HELD = "held", _("Not sent: the name at the bank differs from the approved one")
     RETURNED = "returned", _("Not executed: returned to approved")
@@ -179,12 +180,13 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.OPERATION_CANCELLED: (
         Event(Notice.CANCELLED, Group.DECISIONS, Audience.OWNERS, for_batch_rows=False),
     ),
-    Action.OPERATION_EXPIRED: (Event(Notice.EXPIRED, Group.DECISIONS, Audience.OWNERS),),
+    Action.OPERATION_EXPIRED: (Event(Notice.EXPIRED, Group.DECISIONS, Audience.OWNERS, gathered=True),),
     Action.OPERATION_SUCCEEDED: (
         Event(Notice.SUCCEEDED, Group.OUTCOMES, Audience.OWNERS, for_batch_rows=False),
     ),
     Action.OPERATION_APPLIED: (Event(Notice.APPLIED, Group.OUTCOMES, Audience.OWNERS),),
-    Action.OPERATION_FAILED: (Event(Notice.FAILED, Group.OUTCOMES, Audience.OWNERS),),
+    # The rows of a batch that failed are counted in one message: `recording.occurrences`.
+    Action.OPERATION_FAILED: (Event(Notice.FAILED, Group.OUTCOMES, Audience.OWNERS, for_batch_rows=False),),
     Action.OPERATION_HELD: (
         Event(Notice.HELD, Group.PROBLEMS, Audience.OWNERS),
         Event(Notice.HELD, Group.WAITING, Audience.DECIDERS, for_batch_rows=False),

@@ -164,6 +164,10 @@ class FileNotReadyError(OperationError):
     code = Refusal.FILE_NOT_READY
 
 
+class NothingToRetryError(OperationError):
+    code = Refusal.NOTHING_TO_RETRY
+
+
 class FileOutdatedError(OperationError):
     code = Refusal.FILE_OUTDATED
 

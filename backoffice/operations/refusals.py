@@ -258,6 +258,7 @@ class Refusal(TextChoices):
         "batch_closed",
         _("No operation of this batch is waiting to be sent. Nothing was changed; check the batch again."),
     )
+    NOTHING_TO_RETRY = "nothing_to_retry", _("No row of this batch can be retried. Nothing was prepared.")
     FILE_NOT_READY = "file_not_ready", _("The file is not checked, or has errors. Nothing was prepared.")
     FILE_OUTDATED = (
         "file_outdated",

@@ -171,10 +171,10 @@ def batch_rows(text: str) -> Callable[[People, Page], object]:
 
 
 def batch_to_retry(people: People, page: Page) -> None:
-    """The failed rows of a batch. Its page offers to retry them once its only row was refused by the provider."""
+    """The unpaid rows of a batch. Its page offers to retry them once its only row was refused by the provider."""
     batch_rows("failed.csv")(people, page)
-    page.get_by_role("button", name="Retry failed rows…").click()
-    expect(page.get_by_role("heading", name="Retry 1 failed row")).to_be_visible()
+    page.get_by_role("button", name="Retry 1 unpaid row…").click()
+    expect(page.get_by_role("heading", name="Retry 1 unpaid row")).to_be_visible()
 
 
 def receipt(status: Status) -> Callable[[People, Page], object]:
@@ -377,7 +377,7 @@ PAGES = [
     ListedPage(PREPARER, "file with errors", payout_file("errors.csv")),
     ListedPage(PREPARER, "valid file", payout_file("valid.csv")),
     ListedPage(PREPARER, "submitted file", payout_file("pending.csv")),
-    ListedPage(PREPARER, "failed rows", batch_to_retry),
+    ListedPage(PREPARER, "unpaid rows", batch_to_retry),
     ListedPage(APPROVER, "waiting batch", waiting("batch")),
     ListedPage(APPROVER, "rows of a waiting batch", batch_rows("pending.csv")),
     ListedPage(APPROVER, "rows of an approved batch", batch_rows("approved.csv")),

@@ -138,6 +138,26 @@ def test_the_rows_of_a_batch_are_told_as_a_whole(
     assert len(operations) == 1  # the batch
 
 
+def test_rows_of_a_batch_that_failed_or_expired_do_not_notify_one_by_one(
+    preparer: User, approver: User, administrator: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(6))
+    audit_feed.record_events_due()
+    Message.objects.all().delete()
+    rows = payouts.row_operations(batch)
+    actions = (
+        *(Action.OPERATION_FAILED, Action.OPERATION_FAILED),
+        *(Action.OPERATION_EXPIRED, Action.OPERATION_EXPIRED),
+        *(Action.OPERATION_OUTCOME_UNKNOWN, Action.OPERATION_OUTCOME_UNKNOWN),
+    )
+    with transaction.atomic():
+        for operation, action in zip(rows, actions, strict=True):
+            audit.record(action, actor=None, target=operation)
+    audit_feed.record_events_due()
+    assert sorted(notices_of(preparer.pk)) == ["expired", "outcome_unknown", "outcome_unknown"]
+    assert Message.objects.get(notice="expired", person=preparer).operation == batch.pk
+
+
 def test_an_unknown_outcome_reaches_a_preparer_who_responds_to_incidents_once(approver: User) -> None:
     """As the owner and as a responder, which are two lines of the table."""
     approver.groups.add(*factories.person("Both", Role.PREPARER).groups.all())

@@ -12,12 +12,16 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import Language, User
 from backoffice.notifications.delivery import deliver_email_due, deliver_webhooks_due
-from backoffice.notifications.events import Notice
+from backoffice.notifications.events import Group, Notice
 from backoffice.notifications.models import Message
 from backoffice.notifications.recording.audit_feed import record_events_due
+from backoffice.notifications.recording.outbox import Happening, Outbox
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import Status
 from tests import factories
 from tests.notifications.receivers import HttpReceiver, MailServer
+from tests.operations import steps
+from tests.operations.batches import payouts
 from tests.pseudo_language import CODE, pseudo_language
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +59,31 @@ def test_a_message_names_reference_kind_and_a_link_and_nothing_else(
         assert "Withdrawal" in text
         assert f"https://office.example{waiting.get_absolute_url()}" in text
     assert "sign-in" in client.get(waiting.get_absolute_url())["Location"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "text"),
+    [
+        ([Status.FAILED, Status.SUCCEEDED, Status.FAILED], "2 of 3 payments failed"),
+        ([Status.FAILED], "1 of 1 payment failed"),
+    ],
+)
+def test_the_failed_payments_of_a_batch_are_counted_when_the_message_is_made(
+    preparer: User, approver: User, mailbox: MailServer, statuses: list[Status], text: str
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(len(statuses)))
+    for operation, status in zip(payouts.row_operations(batch), statuses, strict=True):
+        steps.put(operation, Status.SENDING, status)
+    outbox = Outbox()
+    happening = Happening(
+        *("failures", Notice.ROWS_FAILED, Group.OUTCOMES, batch.prepared_at),
+        *(batch.get_absolute_url(), {preparer.pk}, batch.pk),
+    )
+    outbox.add(happening)
+    outbox.store()
+    deliver_email_due()
+    for part in parts(mailbox):
+        assert f"{batch.reference}: {text}" in part
 
 
 def test_a_deployment_can_add_the_sentence(

@@ -19,6 +19,7 @@ from backoffice.operations.workflow import approvals
 from backoffice.webhooks.deliveries import MissingDeliveries
 from tests import factories
 from tests.notifications.steps import notices_of
+from tests.operations import steps
 from tests.operations.batches import payouts
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("mailbox")]
@@ -98,6 +99,31 @@ def test_each_silence_of_webhooks_is_told_once(administrator: User, monkeypatch:
         monkeypatch.setattr(occurrences, "missing_deliveries", lambda found=found: found)
         find()
     assert notices_of(administrator.pk) == ["webhooks_silent"] * 3
+
+
+def test_the_failed_rows_of_a_batch_are_one_message_and_a_further_one_if_more_fail(
+    preparer: User, approver: User, second_approver: User, auditor: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(5))
+    rows, now = payouts.row_operations(batch), timezone.now()
+    for operation in rows[:2]:
+        factories.attempt(operation, released_by=second_approver)
+        steps.put(operation, Status.SENDING, Status.FAILED)
+    steps.put(rows[2], Status.SENDING)
+    find(now + timedelta(hours=1))
+    assert notices_of(preparer.pk) == [], "one is being sent"
+    steps.put(rows[2], Status.UNKNOWN)
+    find(now)
+    assert notices_of(preparer.pk) == [], "more may fail"
+    for minutes in (6, 7):
+        find(now + timedelta(minutes=minutes))
+    assert notices_of(preparer.pk) == notices_of(second_approver.pk) == ["rows_failed"]
+    assert notices_of(auditor.pk) == []
+    message = Message.objects.get(person=preparer)
+    assert (message.operation, message.path) == (batch.pk, batch.get_absolute_url())
+    steps.put(rows[3], Status.SENDING, Status.FAILED)
+    find(now + timedelta(minutes=20))
+    assert notices_of(preparer.pk) == ["rows_failed"] * 2
 
 
 def test_a_batch_is_told_when_its_last_row_has_ended(preparer: User, approver: User) -> None:

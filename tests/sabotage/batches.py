@@ -5,6 +5,7 @@ from tests.sabotage.workshop import Safeguard
 _TESTS = "tests/operations/batches/test_batches.py"
 _FILES = "tests/operations/batches/test_files.py"
 _BULK = "tests/operations/pages/bulk/test_release.py"
+_RETRY = "tests/operations/batches/test_retry.py"
 
 BATCHES = (
     Safeguard(
@@ -165,5 +166,47 @@ BATCHES = (
             "tests/reports/definitions/test_contents.py::test_a_row_that_duplicates_an_operation_is_among_the_"
             "outcomes_of_its_batch"
         ),
+    ),
+    Safeguard(
+        "a row whose outcome is unknown is not retried",
+        "backoffice.operations.batches.retried_rows:_UNPAID",
+        {"(Status.FAILED, *_ENDED_UNSENT)": "(Status.FAILED, Status.UNKNOWN, *_ENDED_UNSENT)"},
+        f"{_RETRY}::test_only_rows_that_were_certainly_not_paid_are_retried",
+    ),
+    Safeguard(
+        "a row that may have been paid after all is not retried",
+        "backoffice.operations.batches.retried_rows:retryable_rows",
+        {"        Incident.objects.filter(operation=of_operation, kind__in=POSSIBLY_PAID),\n": ""},
+        f"{_RETRY}::test_only_rows_that_were_certainly_not_paid_are_retried",
+    ),
+    Safeguard(
+        "a row that was retried is not offered again",
+        "backoffice.operations.batches.retried_rows:retryable_rows",
+        {"        retried.exclude(_NEVER_APPROVED),\n": ""},
+        f"{_RETRY}::test_a_row_is_retried_by_one_batch_only",
+    ),
+    Safeguard(
+        "a row is retried once although two files of it were checked",
+        "backoffice.operations.batches.submission:_store_rows",
+        {"not are_retryable(file.retry_of_id, retried)": "not retried"},
+        f"{_RETRY}::test_two_checked_files_do_not_retry_a_row_twice",
+    ),
+    Safeguard(
+        "a file of rows to retry names a row that can be retried in each row",
+        "backoffice.operations.batches.retried_rows:check_retried",
+        {"number if number in free - named else None": "number"},
+        f"{_RETRY}::test_each_row_to_retry_names_its_row_once",
+    ),
+    Safeguard(
+        "a retried row stays the one that was retried",
+        "backoffice.operations.migrations.0023_retried_rows:create_trigger",
+        {"    triggers.create(schema_editor, [KEEPS_RETRIED])\n": "    return\n"},
+        f"{_RETRY}::test_the_row_that_is_retried_does_not_change",
+    ),
+    Safeguard(
+        "rows to retry are not prepared as new payouts",
+        "backoffice.operations.batches.files:upload_file",
+        {"    if retry_of is None and RETRIED_ROW in headers:\n": "    if not headers:\n"},
+        f"{_RETRY}::test_rows_to_retry_are_not_taken_for_new_payouts",
     ),
 )

@@ -57,8 +57,8 @@ _BY_TYPE: "dict[type[forms.Field], dict[str, StrOrPromise]]" = {
 """By type and code; those of the nearest type count."""
 
 _BY_VALIDATOR: "dict[str, StrOrPromise]" = {
-    "max_length": _("Enter at most %(limit_value)d characters. These are %(show_value)d."),
-    "min_length": _("Enter at least %(limit_value)d characters. These are %(show_value)d."),
+    "max_length": _("Enter at most %(limit_value)d characters. You entered %(show_value)d."),
+    "min_length": _("Enter at least %(limit_value)d characters. You entered %(show_value)d."),
     "max_value": _("Enter a number up to %(limit_value)s."),
     "min_value": _("Enter a number from %(limit_value)s."),
 }

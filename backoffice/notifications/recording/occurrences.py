@@ -1,5 +1,5 @@
 """Find the events that have no audit entry, each once: what expires soon or waits too long, keys that expire, missing
-webhooks, batches that have ended, and who can decide only now. A job of the sweeper.
+webhooks, batches that have ended or of which payments failed, and who can decide only now. A job of the sweeper.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -9,7 +9,7 @@ from itertools import chain
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef, Q
 from django.urls import reverse
 
 from backoffice.api_keys.models import KnownKey
@@ -22,13 +22,14 @@ from backoffice.notifications.recording.later_deciders import notify_later_decid
 from backoffice.notifications.recording.outbox import Happening, Outbox
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import BEFORE_SENDING, Status
 from backoffice.webhooks.deliveries import missing_deliveries
 
 INTERVAL = timedelta(minutes=1)
 EXPIRES_SOON = timedelta(hours=6)  # or a quarter of the operation's lifetime, if that is shorter
 _BATCHES_FROM = timedelta(days=60)
+_SETTLED_AFTER = timedelta(minutes=5)  # since the last outcome of a row: until then more may fail
 _KEY_NOTICES = (
     (timedelta(days=1), Notice.KEY_EXPIRES_1),
     (timedelta(days=7), Notice.KEY_EXPIRES_7),
@@ -70,14 +71,24 @@ _NOTIFIED = {
     Notice.OWN_EXPIRES_SOON: Audience.OWNERS,
     Notice.ESCALATED: Audience.ADMINISTRATORS,
     Notice.BATCH_FINISHED: Audience.OWNERS,
+    Notice.ROWS_FAILED: Audience.OWNERS,
 }
 
 
 def _notified(people: People, happening: Happening) -> Collection[int]:
     operation = people.operations.get(happening.operation) if happening.operation else None
-    return people.notified(
+    found = people.notified(
         _NOTIFIED.get(happening.notice, Audience.ADMINISTRATORS), Concerned(operation=operation)
     )
+    return {*found, *_releasers(operation)} if happening.notice == Notice.ROWS_FAILED and operation else found
+
+
+def _releasers(batch: Operation) -> Collection[int]:
+    """Who released rows of this batch that failed."""
+    attempts = Attempt.objects.filter(
+        operation__batch_row__batch=batch, operation__status=Status.FAILED, released_by__isnull=False
+    )
+    return attempts.order_by().values_list("released_by", flat=True).distinct()
 
 
 def _expiring(now: datetime) -> Iterator[Happening]:
@@ -125,6 +136,30 @@ def _finished_batches(now: datetime) -> Iterator[Happening]:
         yield _about(batch, Notice.BATCH_FINISHED, Group.FILES, now)
 
 
+def _failed_rows(now: datetime) -> Iterator[Happening]:
+    """Batches of which rows failed, once none is being sent: to the preparer, and who released these rows. Again if
+    further rows fail.
+    """
+    rows = BatchRow.objects.filter(batch=OuterRef("pk"))
+    is_moving = rows.filter(
+        Q(operation__status=Status.SENDING)
+        | Q(operation__status=Status.APPROVED, operation__release__expires_at__gt=now)
+        | Q(operation__closed_at__gt=now - _SETTLED_AFTER)
+    )
+    is_open = rows.filter(operation__closed_at__isnull=True)
+    batches = Operation.objects.filter(
+        Exists(rows.filter(operation__status=Status.FAILED)),
+        ~Exists(is_moving) | ~Exists(is_open),
+        kind=BatchKind.name,
+        status=Status.SUCCEEDED,
+        prepared_at__gte=now - _BATCHES_FROM,
+    )
+    failed = Count("rows", filter=Q(rows__operation__status=Status.FAILED))
+    for batch in batches.annotate(failed=failed).only("pk"):
+        found = _about(batch, Notice.ROWS_FAILED, Group.OUTCOMES, now)
+        yield replace(found, event=f"{found.event}:{vars(batch)['failed']}")
+
+
 def _expiring_keys(now: datetime) -> Iterator[Happening]:
     """Keys that expire within 30, 7 and 1 days, each once: to the administrators."""
     keys = KnownKey.objects.filter(
@@ -155,6 +190,7 @@ _FINDERS: tuple[Callable[[datetime], Iterator[Happening]], ...] = (
     _expiring,
     _waiting_long,
     _finished_batches,
+    _failed_rows,
     _expiring_keys,
     _silent_webhooks,
 )

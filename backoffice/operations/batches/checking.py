@@ -15,9 +15,11 @@ from backoffice.core import background, clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
 from backoffice.ledger import accounts as ledger
+from backoffice.operations.batches.columns import FileColumns, with_retried_row
 from backoffice.operations.batches.payout_rows import PayoutRows
 from backoffice.operations.batches.reading import UnreadableFileError, read_rows
 from backoffice.operations.batches.recipient_rows import RecipientRows
+from backoffice.operations.batches.retried_rows import check_retried
 from backoffice.operations.batches.row_rules import RowRules
 from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.kinds.registry import KINDS
@@ -30,12 +32,21 @@ TASK_SECONDS = 20.0  # then the next message continues, so that no worker is hel
 _LEASE = timedelta(seconds=60)
 _RATE_LIMIT_PAUSE = timedelta(seconds=5)
 _STORED_AT_ONCE = 500
-_CHECKED = ("payload", "errors", "has_errors", "flags", "currency", "amount", "recipient_key")
+_CHECKED = (
+    *("payload", "errors", "has_errors", "flags", "currency", "amount", "recipient_key"),
+    "retried_number",
+)
 
 
 def rules_of(kind: str) -> RowRules:
     """The rules for the rows of a file of this kind."""
     return RecipientRows() if kind == RecipientKind.name else PayoutRows(KINDS[kind])
+
+
+def columns_of(file: PayoutFile) -> FileColumns:
+    """The columns that this file may have."""
+    columns = rules_of(file.kind).columns
+    return columns if file.retry_of_id is None else with_retried_row(columns)
 
 
 def check_file(file_id: UUID, *, seconds: float = TASK_SECONDS) -> bool:
@@ -115,6 +126,7 @@ def _check_chunk(file: PayoutFile, lease: Lease) -> None:
             rules.check(row)
             checked.append(row)
     rules.check_together(checked)
+    check_retried(file, checked)
     for row in checked:
         row.has_errors = bool(row.errors)
     with transaction.atomic():

@@ -2,8 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 
 import xlsxwriter
 from django.utils.translation import gettext
@@ -30,8 +31,33 @@ EXAMPLES = {
 """An example for each column, except those that usually stay empty."""
 
 ERRORS = "errors"
-"""The column that `file_with_errors` adds."""
-
+"""The heading of the column that our own files add at the end. It is ignored when such a file is uploaded."""
+RETRIED_ROW = "retried_row"
+"""The field with the number of the row that a row prepares again; only files of rows to retry have it."""
+_SYNONYMS = {
+    "account": ("account number", "wallet address", "address", "username"),
+    "account_number": ("account", "account no", "beneficiary account", "recipient account", "nuban"),
+    "address": ("wallet address", "wallet", "recipient address", "crypto address"),
+    "alias": ("nickname", "short name"),
+    "amount": ("sum", "value", "net pay", "net salary", "total"),
+    "bank_code": ("bank", "bank name", "beneficiary bank", "recipient bank", "sort code"),
+    "currency": ("ccy", "currency code"),
+    "duplicate_reason": ("reason for the additional payment", "reason for duplicate"),
+    "memo": ("description", "narration", "reference", "remark", "remarks", "details", "purpose"),
+    "name": ("account name", "beneficiary", "beneficiary name", "recipient", "recipient name", "payee"),
+    "name_reason": ("reason for the mismatch", "mismatch reason"),
+    "network": ("chain", "blockchain"),
+    "notes": ("note", "comment", "comments"),
+    "receiver_username": ("username", "user name", "user", "recipient", "beneficiary", "receiver"),
+    "type": ("recipient type", "kind"),
+    "typed_name": (
+        *("account name", "account holder", "name", "full name", "beneficiary", "beneficiary name"),
+        *("recipient", "recipient name", "payee", "payee name", "employee", "employee name"),
+    ),
+}
+"""What the columns of people's own files are called, besides the name and the label of the field."""
+_MISSPELT = 0.84  # how alike two headings are at least, of which one is taken for the other misspelt
+_LONGEST_HEADING = 40  # characters, compared with others; many long ones would take seconds
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _MARK = b"\xef\xbb\xbf"  # by which spreadsheets recognise UTF-8
 
@@ -67,27 +93,64 @@ class FileColumns:
         return self.notes.get(name, "")
 
 
+def with_retried_row(columns: FileColumns) -> FileColumns:
+    """The same columns, and the one that says which row of a batch each row prepares again."""
+    return replace(
+        columns,
+        labels={**columns.labels, RETRIED_ROW: gettext("Retried row")},
+        needed=(*columns.needed, RETRIED_ROW),
+    )
+
+
+def without_errors(headers: Iterable[str]) -> list[str]:
+    """The headings of a file without that of the errors, which our own files add."""
+    return [header for header in headers if header.casefold() != ERRORS]
+
+
 def guess_mapping(
     columns: FileColumns, headers: Sequence[str], remembered: Mapping[str, str]
 ) -> dict[str, str]:
-    """The column of each field: as this person chose it last, or by the name or label of the field."""
-    by_name = {_simplified(header): header for header in headers}
-    found = {}
+    """The column of each field: as this person chose it last, else by the name, label or a synonym of the field, else
+    by one of these misspelt. The surest guess is made first, and no column is taken for two fields.
+    """
+    columns_left = {header: _simplified(header) for header in headers}
+    found: dict[str, str] = {}
+    for _likeness, name, header in sorted(
+        _guesses(columns, columns_left, remembered), key=lambda one: -one[0]
+    ):
+        if name not in found and header in columns_left:
+            found[name] = header
+            del columns_left[header]
+    return {name: found[name] for name in columns.labels if name in found}
+
+
+def _guesses(
+    columns: FileColumns, headers: Mapping[str, str], remembered: Mapping[str, str]
+) -> Iterator[tuple[float, str, str]]:
+    """How sure it is that a column has a field, for each pair for which it may be."""
     for name, label in columns.labels.items():
-        wanted = (remembered.get(name, ""), name, label)
-        column = next((by_name[_simplified(one)] for one in wanted if _simplified(one) in by_name), None)
-        if column is not None:
-            found[name] = column
-    return found
+        wanted = [remembered.get(name, ""), name, label, *_SYNONYMS.get(name, ())]
+        texts = list(map(_simplified, wanted))
+        for header, simplified in headers.items():
+            if simplified and simplified in texts:
+                yield 2 + 1 / (1 + texts.index(simplified)), name, header
+            elif (likeness := max(_likeness(simplified, text) for text in texts)) >= _MISSPELT:
+                yield likeness, name, header
+
+
+def _likeness(first: str, second: str) -> float:
+    """Between 0 and 1; 0 for short texts, of which too many are alike, and for long ones, which are no headings."""
+    shorter, longer = sorted((len(first), len(second)))
+    return SequenceMatcher(None, first, second).ratio() if shorter > 3 and longer <= _LONGEST_HEADING else 0
 
 
 def has_template_columns(columns: FileColumns, headers: Sequence[str]) -> bool:
-    """Whether these are exactly the columns of the template, also with the column of errors."""
-    return list(headers) in ([*columns.labels], [*columns.labels, ERRORS])
+    """Whether these are exactly the columns of the template."""
+    return list(headers) == list(columns.labels)
 
 
 def _simplified(text: str) -> str:
-    return "".join(text.casefold().replace("_", " ").split())
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
 def csv_template(columns: FileColumns) -> bytes:
@@ -101,16 +164,24 @@ def format_of(file_name: str) -> str:
 
 
 def file_with_errors(
-    columns: FileColumns, rows: Iterable[tuple[Mapping[str, str], str]], suffix: str
+    sheet: str,
+    header: Sequence[str],
+    rows: Iterable[tuple[Sequence[str], str]],
+    suffix: str,
+    *,
+    delimiter: str = ",",
 ) -> bytes:
-    """Rows as in a file with these columns, each with what is wrong with it in one more column, in this format.
+    """Rows below this header, each with what is wrong with it in one more column at the end, in this format.
 
     It can be uploaded again: a workbook has text cells, so that account numbers keep their leading zeros.
     """
-    names = tuple(columns.labels)
-    with_errors = ((*(cells.get(name, "") for name in names), _shortened(errors)) for cells, errors in rows)
-    written = [(*names, ERRORS), *with_errors]
-    return _workbook({columns.sheet: written}) if suffix == "xlsx" else _csv(written)
+    width = len(header)
+    with_errors = (
+        ((*cells[:width], *[""] * (width - len(cells)), _shortened(errors)) if any(cells) else ())
+        for cells, errors in rows
+    )
+    written = [(*header, ERRORS), *with_errors]
+    return _workbook({sheet: written}) if suffix == "xlsx" else _csv(written, delimiter)
 
 
 def _shortened(text: str) -> str:
@@ -156,9 +227,10 @@ def _bank_rows() -> list[Sequence[str]]:
     return [(gettext("Bank code"), gettext("Bank")), *by_name]
 
 
-def _csv(rows: Iterable[Sequence[str]]) -> bytes:
+def _csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerows([_without_formula(cell) for cell in row] for row in rows)
+    writer = csv.writer(text, delimiter=delimiter)
+    writer.writerows([_without_formula(cell) for cell in row] for row in rows)
     return _MARK + text.getvalue().encode()
 
 

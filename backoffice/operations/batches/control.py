@@ -1,5 +1,6 @@
-"""Pause, resume or cancel what is not sent of a batch, and prepare its failed rows again."""
+"""Pause, resume or cancel what is not sent of a batch, and prepare its unpaid rows again."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db import transaction
@@ -12,11 +13,13 @@ from backoffice.core import clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.operations import policy
 from backoffice.operations.batches.checking import rules_of
-from backoffice.operations.batches.columns import file_with_errors, format_of
+from backoffice.operations.batches.columns import RETRIED_ROW, file_with_errors, format_of
 from backoffice.operations.batches.files import check_columns, upload_file
-from backoffice.operations.errors import BatchClosedError, MaybeExecutedError
+from backoffice.operations.batches.retried_rows import retryable_rows
+from backoffice.operations.batches.summary import RowWithoutOperation, outcome_sentence
+from backoffice.operations.errors import BatchClosedError, MaybeExecutedError, NothingToRetryError
 from backoffice.operations.kinds.base import Payload
-from backoffice.operations.kinds.registry import KINDS, read_content
+from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.models.batches import Batch, BatchRow, PayoutFile
 from backoffice.operations.models.operations import Operation, Release
@@ -117,23 +120,36 @@ def cancel_row(operation_id: UUID) -> bool:
     return True
 
 
-def failed_rows(batch_id: UUID) -> QuerySet[BatchRow]:
-    """The rows whose operations failed, each with its operation, which says why."""
-    failed = BatchRow.objects.filter(batch=batch_id, operation__status=Status.FAILED)
-    return failed.select_related("operation").order_by("number")
+def retry_file(batch: Operation) -> bytes:
+    """The rows that can be retried as a file to correct and upload again, with the reason of each. Its format is
+    `format_of_file`, and its columns are those of the file of the batch.
 
-
-def failed_file(batch: Operation) -> bytes:
-    """The failed rows as a file to correct and upload again, with the reason of each. Its format is `format_of_file`.
-
-    Raises BatchClosedError if no row has failed.
+    Raises NothingToRetryError if no row can be retried.
     """
-    rows = list(failed_rows(batch.pk))
+    rows = list(retryable_rows(batch.pk))
     if not rows:
-        raise BatchClosedError
-    reasons = (row.operation.reason if row.operation else "" for row in rows)
-    with_reasons = zip(map(_cells, rows), reasons, strict=True)
-    return file_with_errors(rules_of(rows[0].kind).columns, with_reasons, format_of_file(batch))
+        raise NothingToRetryError
+    headings = _headings(batch, KINDS[rows[0].kind])
+    with_reasons = ((_cells(row, headings), unpaid_reason(row)) for row in rows)
+    sheet = rules_of(rows[0].kind).columns.sheet
+    return file_with_errors(sheet, list(headings.values()), with_reasons, format_of_file(batch))
+
+
+def _headings(batch: Operation, kind: AnyKind) -> dict[str, str]:
+    """The heading of each field: those of the file of the batch in its order, then the fields that it did not have."""
+    file = PayoutFile.objects.filter(pk=batch.pk).only("headers", "mapping").first()
+    fields = {heading: name for name, heading in file.mapping.items()} if file else {}
+    own = {fields[heading]: heading for heading in file.headers if heading in fields} if file else {}
+    found = {name: heading for name, heading in own.items() if name in kind.file_fields}
+    for name in (*kind.file_fields, RETRIED_ROW):
+        if name not in found and name not in found.values():
+            found[name] = name
+    return found
+
+
+def unpaid_reason(row: BatchRow) -> str:
+    """Why a row that can be retried was not paid, in words."""
+    return outcome_sentence(row.operation) if row.operation else RowWithoutOperation(row).reason
 
 
 def format_of_file(batch: Operation) -> str:
@@ -141,28 +157,26 @@ def format_of_file(batch: Operation) -> str:
     return format_of(read_content(batch)[1].file_name)
 
 
-def _cells(row: BatchRow) -> dict[str, str]:
+def _cells(row: BatchRow, headings: Iterable[str]) -> list[str]:
     """The cells of a file from which this row could have been prepared."""
     kind = KINDS[row.kind]
     payload: Payload = kind.read(row.payload)
-    filled = {**kind.initial(payload), "duplicate_reason": payload.duplicate_reason}
-    return {name: str(filled.get(name, "")) for name in kind.file_fields}
+    filled = {**kind.initial(payload), "duplicate_reason": payload.duplicate_reason, RETRIED_ROW: row.number}
+    return [str(filled.get(name, "")) for name in headings]
 
 
-def retry_failed(batch_id: UUID, *, actor: User, language: str) -> PayoutFile:
-    """A new file of the rows that failed, being checked; its batch will name this one.
+def retry_rows(batch_id: UUID, *, actor: User, language: str) -> PayoutFile:
+    """A new file of the rows that can be retried, being checked; its batch will name this one.
 
-    Raises PermissionMissingError, and BatchClosedError if no row has failed.
+    Raises PermissionMissingError, and NothingToRetryError if no row can be retried.
     """
     batch = Operation.objects.get(pk=batch_id)
-    content = failed_file(batch)
-    kind = KINDS[read_content(batch)[1].row_kind]
     file = upload_file(
         actor=actor,
-        kind=kind.name,
+        kind=KINDS[read_content(batch)[1].row_kind].name,
         name=f"{batch.reference}-retry.{format_of_file(batch)}",
-        content=content,
+        content=retry_file(batch),
         language=language,
         retry_of=batch,
     )
-    return check_columns(file.pk, actor=actor, mapping={name: name for name in kind.file_fields})
+    return check_columns(file.pk, actor=actor, mapping=file.mapping)

@@ -78,6 +78,12 @@ def _check_size(number: int, cells: list[str]) -> None:
         raise UnreadableFileError(FileProblem.CELL_TOO_LONG, row=str(number), limit=str(MAX_CELL))
 
 
+def delimiter_of(content: bytes) -> str:
+    """What separates the cells of a CSV file: what its first line has most of."""
+    header = content.split(b"\n", 1)[0]
+    return max(",;\t", key=lambda one: header.count(one.encode()))
+
+
 def _csv_rows(content: bytes) -> Iterator[list[str]]:
     try:
         text = content.decode("utf-8-sig")
@@ -85,10 +91,9 @@ def _csv_rows(content: bytes) -> Iterator[list[str]]:
         raise UnreadableFileError(FileProblem.NOT_A_TABLE) from exc
     if "\0" in text:
         raise UnreadableFileError(FileProblem.NOT_A_TABLE)
-    header = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=header.count)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(content), strict=True)
     try:
-        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+        for row in lines:
             yield [_without_apostrophe(cell.strip()) for cell in row]
     except csv.Error as exc:
         raise UnreadableFileError(FileProblem.NOT_A_TABLE) from exc

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext
 
-from backoffice.operations.batches.columns import FileColumns
+from backoffice.operations.batches.columns import BANK_CODE, FileColumns
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
 from backoffice.recipients.comparison import SimilarAccount
 
@@ -47,16 +47,22 @@ class RowRules(ABC):
 
 
 def error_text(form: forms.Form, name: str) -> str:
-    """The errors of a form's field in one text. A choice that is not offered is answered with those that are, since a
-    file shows no list.
+    """The errors of a form's field in one text. Instead of asking to select something, which a file does not offer, it
+    names what can be entered.
     """
     errors = form.errors.as_data()[name]
     asked = form.fields.get(name)
     offered = [
         str(value) for value, _label in getattr(asked, "choices", ()) if value and isinstance(value, str)
     ]
-    if errors[0].code == "invalid_choice" and len(offered) <= _LISTED:
-        return gettext("Enter one of these: {values}.").format(values=", ".join(offered))
+    is_listed, values = 0 < len(offered) <= _LISTED, ", ".join(offered)
+    match errors[0].code:
+        case "invalid_choice" if is_listed:
+            return gettext("Enter one of these: {values}.").format(values=values)
+        case "required" if is_listed:
+            return gettext("The cell is empty. Enter one of these: {values}.").format(values=values)
+        case "required" if name == BANK_CODE:
+            return gettext("Enter the code or the whole name of the bank, as in the list of bank codes.")
     return " ".join(map(str, form.errors[name]))
 
 

@@ -13,6 +13,7 @@ from backoffice.operations import policy
 from backoffice.operations.batches.earlier_payments import earlier_payments
 from backoffice.operations.batches.files import own_file, restart_check
 from backoffice.operations.batches.payout_rows import payment_of
+from backoffice.operations.batches.retried_rows import are_retryable
 from backoffice.operations.errors import FileNotReadyError, FileOutdatedError
 from backoffice.operations.kinds.base import Debit, MoneyKind
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload, currency_totals
@@ -77,6 +78,9 @@ def _submit(file_id: UUID, actor: User) -> Operation:
 
 def _store_rows(file: PayoutFile) -> list[BatchRow]:
     """Store the rows of the batch, which itself is stored after them. Raises FileOutdatedError."""
+    retried = list(file.rows.values_list("retried_number", flat=True)) if file.retry_of_id else []
+    if file.retry_of_id and not are_retryable(file.retry_of_id, retried):
+        raise FileOutdatedError
     stored = []
     for chunk in _chunks(file):
         earlier = earlier_payments({row.recipient_key for row in chunk})
@@ -109,6 +113,7 @@ def _batch_row(file: PayoutFile, row: PayoutFileRow) -> BatchRow:
         digest=content_digest(row_operation_id(file.pk, row.number), kind.name, stored),
         flags=row.flags,
         similar=row.similar or None,
+        retried_number=row.retried_number,
         attention=sum(ATTENTION[RowFlag(flag)] for flag in row.flags),
         recipient=recipient.name,
         recipient_detail=recipient.detail,

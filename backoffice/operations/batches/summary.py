@@ -10,22 +10,23 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice, zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models.lookups import Exact
 from django.utils import timezone, translation
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 
 from backoffice.accounts.models import User
 from backoffice.operations import permissions, policy
-from backoffice.operations.batches.totals import BatchProgress
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.batches import ATTENTION, BatchRow
+from backoffice.operations.models.batches import ATTENTION, BatchRow, RowFlag
 from backoffice.operations.models.operations import Approval, Attempt, Operation
-from backoffice.operations.states import IN_FLIGHT, NEEDS_ATTENTION, Status
+from backoffice.operations.states import CLOSED, IN_FLIGHT, NEEDS_ATTENTION, Status
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -36,30 +37,97 @@ SENT = (Status.SUCCEEDED, Status.FAILED, *IN_FLIGHT)
 """The statuses of rows that have left; every other row counts as not sent, also one without an operation."""
 
 
+_NEARLY_ALL = Decimal("0.9")
+
+
+@dataclass(frozen=True)
+class CommonReasons:
+    """How many rows of a batch have each reason that is common. What nearly all have makes none stand out."""
+
+    counts: dict[RowFlag, int]
+    rows: int
+
+    @property
+    def flags(self) -> set[RowFlag]:
+        """Those of `counts` that nearly all rows have."""
+        least = max(Decimal(SHOWN_FIRST + 1), _NEARLY_ALL * self.rows)
+        return {flag for flag, count in self.counts.items() if count >= least}
+
+    @property
+    def sentences(self) -> list[str]:
+        texts = {
+            RowFlag.NEW_RECIPIENT: (
+                gettext("All {rows} rows pay a recipient for the first time."),
+                gettext("{count} of {rows} rows pay a recipient for the first time."),
+            ),
+            RowFlag.REPEATED: (
+                gettext("All {rows} rows repeat a payment of the last 30 days."),
+                gettext("{count} of {rows} rows repeat a payment of the last 30 days."),
+            ),
+        }
+        found = self.flags
+        return [
+            of_all.format(rows=self.rows)
+            if count == self.rows
+            else of_most.format(count=count, rows=self.rows)
+            for flag, (of_all, of_most) in texts.items()
+            if flag in found
+            for count in [self.counts[flag]]
+        ]
+
+    def stands_out(self) -> Q:
+        """Which rows are to be checked first for another reason, or repeat a payment for a reason of their own."""
+        weight = sum(weight for flag, weight in ATTENTION.items() if flag not in self.flags)
+        rest = Q(Exact(F("attention").bitand(weight), 0))
+        has_reason = ~Q(payload__duplicate_reason="") & Q(payload__duplicate_reason__isnull=False)
+        return ~rest | has_reason
+
+
+def common_reasons(operation: Operation) -> CommonReasons:
+    """Those of this batch. One query."""
+    may_be_common = (RowFlag.NEW_RECIPIENT, RowFlag.REPEATED)
+    marks = F("attention")
+    found = BatchRow.objects.filter(batch=operation).aggregate(
+        rows=Count("pk"),
+        **{
+            flag.value: Count("pk", filter=~Q(Exact(marks.bitand(ATTENTION[flag]), 0)))
+            for flag in may_be_common
+        },
+    )
+    return CommonReasons({flag: found[flag.value] for flag in may_be_common}, found["rows"])
+
+
 @dataclass(frozen=True)
 class RowsToCheck:
-    """Some of the rows that the approver should check first, and the number of all."""
+    """Some of the rows that the approver should check first with the reasons, the number of all, and what nearly every
+    row has in common.
+    """
 
-    rows: Sequence[BatchRow]
+    rows: Sequence[tuple[BatchRow, list[str]]]
     total: int
+    common: Sequence[str]
 
 
 def rows_to_check(operation: Operation) -> RowsToCheck | None:
-    """Those of a batch that waits for approval, if it has any. At most two queries; none for other operations.
+    """Those of a batch that waits for approval, if it has any. At most three queries; none for other operations.
 
     Each reason has its turn, so that a frequent one hides no other: every row of a payroll repeats a payment.
     """
     if operation.kind != BatchKind.name or operation.status != Status.PENDING:
         return None
+    common = common_reasons(operation)
     order = ("-attention", "number")
-    flagged = BatchRow.objects.filter(batch=operation, attention__gt=0).order_by(*order)
+    flagged = BatchRow.objects.filter(common.stands_out(), batch=operation, attention__gt=0).order_by(*order)
     flags = dict(flagged.values_list("pk", "flags"))
     by_reason = [[pk for pk, found in flags.items() if flag in found] for flag in ATTENTION]
     in_turn = dict.fromkeys(pk for turn in zip_longest(*by_reason) for pk in turn if pk)
-    if not in_turn:
+    if not in_turn and not common.flags:
         return None
     shown = flagged.filter(pk__in=list(islice(in_turn, SHOWN_FIRST)))
-    return RowsToCheck(list(shown), len(in_turn))
+    rows = [
+        (row, [str(RowFlag(flag).label) for flag in row.flags if flag not in common.flags]) for row in shown
+    ]
+    return RowsToCheck(rows, len(in_turn), common.sentences)
 
 
 NOT_CREATED = "not_created"
@@ -139,12 +207,70 @@ class RowWithoutOperation:
         return self.batch_row.batch.approvals_needed
 
 
+def outcome_sentence(operation: Operation) -> str:
+    """Why an operation was not paid, or what is known while its outcome is unknown; empty for all others."""
+    match Status(operation.status):
+        case Status.CANCELLED:
+            return gettext("Cancelled. It was not sent.")
+        case Status.EXPIRED:
+            return gettext("Expired. It was not sent.")
+        case Status.UNKNOWN:
+            text = gettext("The outcome is unknown. {response}")
+        case Status.REVIEW:
+            text = gettext("The outcome is unknown, and two people must resolve it. {response}")
+        case _:
+            return operation.reason
+    last = max(operation.attempts.all(), key=attrgetter("number"), default=None)
+    return text.format(response=last.response if last else "").strip()
+
+
 @dataclass(frozen=True)
 class ShownStatus:
     """The badge of an operation: its tone, and what it says."""
 
     tone: str
     label: "StrOrPromise"
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """How many rows of a batch are operations in each status, are none yet, or are another operation's duplicate."""
+
+    by_status: dict[Status, int]
+    waiting: int
+    duplicates: int
+
+    @property
+    def rows(self) -> int:
+        return sum(self.by_status.values()) + self.waiting + self.duplicates
+
+    @property
+    def closed(self) -> int:
+        """How many rows need nothing more."""
+        return self.duplicates + sum(self.by_status.get(status, 0) for status in CLOSED)
+
+    @property
+    def unsent(self) -> int:
+        return self.by_status.get(Status.APPROVED, 0)
+
+    @property
+    def in_flight(self) -> int:
+        return sum(self.by_status.get(status, 0) for status in IN_FLIGHT)
+
+    @property
+    def fingerprint(self) -> str:
+        counts = (f"{status.value}{count}" for status, count in self.by_status.items())
+        return ".".join([*counts, str(self.waiting), str(self.duplicates)])
+
+
+def batch_progress(batch: Operation) -> BatchProgress:
+    """The progress of this batch. One query."""
+    counted = BatchRow.objects.filter(batch=batch).order_by()
+    found = counted.values_list("operation__status").annotate(n=Count("pk"), twice=Count("duplicate_of"))
+    counts = {status: (count, twice) for status, count, twice in found}
+    none, duplicates = counts.pop(None, (0, 0))
+    by_status = {status: counts[status][0] for status in Status if status in counts}
+    return BatchProgress(by_status, none - duplicates, duplicates)
 
 
 _READY = ShownStatus(Status.APPROVED, pgettext_lazy("batch", "Ready to send"))

@@ -65,7 +65,7 @@ class BatchPayload(Payload):
     new_recipients: int
     names_differ: int
     repeated: int
-    retry_of: str  # the reference of the batch whose failed rows these are; empty for none
+    retry_of: str  # the reference of the batch whose unpaid rows these are; empty for none
     similar_accounts: int = 0  # rows whose payee can be mistaken for a recipient of the register
 
     ADDED = frozenset({"similar_accounts"})

@@ -46,11 +46,15 @@ class TypedAmountField(forms.CharField):
     """
 
     default_error_messages = {
-        "invalid": _("Enter a number such as 5,000.50. Commas and spaces only separate thousands.")
+        "invalid": _("Enter a number such as 5,000.50. Commas and spaces only separate thousands."),
+        "negative": _("The amount must be greater than zero."),
     }
 
     def to_python(self, value: Any) -> str:
-        text = without_separators(super().to_python(value) or "")
+        typed = super().to_python(value) or ""
+        text = without_separators(typed)
+        if typed.startswith("-") and _PLAIN_AMOUNT.fullmatch(without_separators(typed[1:])):
+            raise forms.ValidationError(self.error_messages["negative"], code="negative")
         if text and not _PLAIN_AMOUNT.fullmatch(text):
             raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
         return text

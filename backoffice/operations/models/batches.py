@@ -68,6 +68,12 @@ class FileProblem(models.TextChoices):
     TOO_MANY_COLUMNS = "too_many_columns", _("The file has more than {limit} columns.")
     CELL_TOO_LONG = "cell_too_long", _("Row {row} has a cell with more than {limit} characters.")
     NO_ROWS = "no_rows", _("The file has no rows below its header.")
+    ROWS_TO_RETRY = (
+        "rows_to_retry",
+        _(
+            "These are rows of a batch to retry. Open that batch, choose “Retry unpaid rows” and upload the file there."
+        ),
+    )
     NO_HEADER = "no_header", _("The first row must name the columns, each once.")
 
 
@@ -158,6 +164,7 @@ class PayoutFileRow(models.Model):
     has_errors = models.BooleanField(default=False)
     flags = models.JSONField(default=list)
     similar = models.JSONField(default=list)  # whom a recipient can be mistaken for
+    retried_number = models.PositiveIntegerField(null=True)  # of the row of the batch that the file retries
     currency = models.CharField(max_length=12, blank=True)
     amount = ExactDecimalField(null=True)
     recipient_key = models.CharField(max_length=200, blank=True)
@@ -244,6 +251,7 @@ class BatchRow(models.Model):
     amount = ExactDecimalField()
     recipient_key = models.CharField(max_length=200)
     operation = models.OneToOneField(Operation, on_delete=models.PROTECT, null=True, related_name="batch_row")
+    retried_number = models.PositiveIntegerField(null=True)  # of the row of the batch that this one retries
     # The operation whose equal content was waiting when this row was to become one, so that it became none.
     duplicate_of = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="+")
 

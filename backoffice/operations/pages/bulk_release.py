@@ -29,6 +29,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy, selectors
+from backoffice.operations.batches.retried_rows import retryable_rows
 from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds_once_released
 from backoffice.operations.errors import (
     AlreadyReleasedError,
@@ -40,7 +41,7 @@ from backoffice.operations.errors import (
     WrongStatusError,
 )
 from backoffice.operations.lifecycle.pause import cached_pause
-from backoffice.operations.models.batches import Batch
+from backoffice.operations.models.batches import Batch, BatchRow
 from backoffice.operations.models.bulk_releases import BulkRelease, ItemState
 from backoffice.operations.models.holds import HolderChange, LookAlike
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
@@ -57,11 +58,13 @@ from backoffice.operations.workflow.bulk_release import (
     continue_bulk_release,
     release_with_code,
     start_bulk_release,
+    unfinished_bulk_release,
     waiting_for_code,
     waiting_without_code,
 )
 
 SHOWN = 50  # operations on the confirmation, the largest first; the totals are of all
+LISTED_BATCHES = 3
 _AT_ONCE = 500  # operations whose content is read at the same time
 
 _NO_SUBMISSION = _("Open the list again, then confirm. Nothing was sent.")
@@ -247,6 +250,7 @@ def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[
     waiting = free.get(ItemState.WAITING, 0)
     items = bulk_release.items.with_state().select_related("operation", "operation__preparer")
     total = sum(counts.values())
+    polls = bulk_release.is_pending or any(counts.get(state) for state in _CHANGING)
     unfinished = sum(counts.get(state, 0) for state in _UNFINISHED)
     return {
         "bulk_release": bulk_release,
@@ -258,7 +262,8 @@ def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[
         "next_count": 1 if provider_profile().otp_single_use else min(waiting, OPERATIONS_PER_CODE),
         "unknown": counts.get(ItemState.UNKNOWN, 0),
         "is_all_sent": not any(counts.get(state) for state in _NOT_SENT),
-        "polls": bulk_release.is_pending or any(counts.get(state) for state in _CHANGING),
+        "polls": polls,
+        "batches": _batches(request, bulk_release, has_ended=not polls),
         "paused_batches": _paused_batches(bulk_release) if held else [],
         "asks": "1" if _next_form(request, bulk_release) else "0",
         "page": keyset_page(items, order=("position",), cursor=request.GET.get("cursor"), size=SHOWN),
@@ -272,6 +277,16 @@ _UNFINISHED = (*_CHANGING, ItemState.REVIEW)
 _NOT_SENT = (ItemState.REFUSED, ItemState.WAITING, ItemState.QUEUED, ItemState.CANCELLED, ItemState.EXPIRED)
 
 
+def _batches(
+    request: StaffRequest, bulk_release: BulkRelease, *, has_ended: bool
+) -> list[tuple[Operation, int]]:
+    """The batches of which it sends rows, at most LISTED_BATCHES, each with how many rows this user can then retry."""
+    rows = BatchRow.objects.filter(operation__in=bulk_release.items.values("operation"))
+    found = selectors.visible_operations(request.user).filter(pk__in=rows.values("batch"))
+    may_retry = has_ended and request.user.has_perm(permissions.PREPARE)
+    return [(batch, retryable_rows(batch.pk).count() if may_retry else 0) for batch in found[:LISTED_BATCHES]]
+
+
 def _paused_batches(bulk_release: BulkRelease) -> list[Batch]:
     """The paused batches of which operations are still to be sent."""
     to_send = bulk_release.items.filter(operation__status=Status.APPROVED).in_paused_batch()
@@ -283,12 +298,14 @@ def _confirmation(
     request: StaffRequest, selection: SendSelection, form: BulkReleaseForm, status: int = 200
 ) -> HttpResponse:
     largest, skipped = selection.largest, selection.skipped[:SHOWN]
+    batch = _whole_batch(request)
     rows = _rows([*largest, *skipped], selection.reasons)
     context = {
         "selection": selection,
         "largest": rows[: len(largest)],
         "skipped": rows[len(largest) :],
-        "batch": _whole_batch(request),
+        "batch": batch,
+        "open_bulk_release": unfinished_bulk_release(batch) if batch else None,
         "form": form,
         "totals": bulk_totals(selection.operations, debited=True),
         "not_debited": bulk_totals(selection.operations, debited=False),

@@ -254,6 +254,8 @@ def _page(person: User, form: OperationFilterForm, cursor: str | None) -> Page[O
         return keyset_page(visible.none(), order=NEWEST_FIRST, cursor=cursor)
     if form.cleaned_data["tab"] == "waiting" and not form.cleaned_data["batch"]:
         return _waiting_page(person, form.in_every_tab(person), cursor)
+    if form.cleaned_data["tab"] == "open" and form.in_every_tab(person) == OperationFilter():
+        return _open_page(visible, cursor)
     return keyset_page(form.chosen(person).apply(visible), order=NEWEST_FIRST, cursor=cursor)
 
 
@@ -263,6 +265,13 @@ def _waiting_page(person: User, filters: OperationFilter, cursor: str | None) ->
     alone = filters.apply(visible.filter(waiting.alone))
     batches = visible.filter(batches_of(_rows_of_batches(visible.filter(waiting.rows), filters)))
     return paginate(merged_reader(alone, batches), order=NEWEST_FIRST, cursor=cursor)
+
+
+def _open_page(visible: QuerySet[Operation], cursor: str | None) -> Page[Operation]:
+    """What is open, with one line for each batch that has open rows. Two queries. Filters list the rows themselves."""
+    single = visible.filter(IS_OPEN, batch_row__isnull=True)
+    batches = visible.filter(batches_of(visible.filter(IS_OPEN, batch_row__isnull=False)))
+    return paginate(merged_reader(single, batches.exclude(IS_OPEN)), order=NEWEST_FIRST, cursor=cursor)
 
 
 def _rows_of_batches(rows: QuerySet[Operation], filters: OperationFilter) -> QuerySet[Operation]:

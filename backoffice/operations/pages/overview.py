@@ -31,6 +31,7 @@ from backoffice.operations.monitoring.inspection import system_health
 from backoffice.operations.policy import may_decide_any
 from backoffice.operations.selectors import IS_OPEN, visible_operations
 from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
+from backoffice.operations.workflow.bulk_release import bulk_releases_to_continue, items_to_continue
 from payments_gateway import CURRENCIES, GatewayError
 
 SHOWN_PER_GROUP = 5
@@ -64,11 +65,19 @@ class StatusCount:
 def first_waiting(person: User) -> OperationGroup:
     """The first that this user can approve or send now, with one line for each batch whose rows can be sent.
 
-    One query besides those of `waiting_for`, and one more if such rows wait, or nothing else does.
+    Each says whether the user has a bulk release to continue (`are_continued`). One query besides those of
+    `waiting_for`, and one more if such rows wait, or nothing else does.
     """
-    waiting, visible = waiting_for(person), visible_operations(person)
-    rows = visible.filter(waiting.rows)
-    alone = _first_of(visible.filter(waiting.alone).annotate(are_rows=Exists(rows)))
+    waiting = waiting_for(person)
+    visible = visible_operations(person).annotate(are_continued=Exists(items_to_continue(person)))
+    return _with_batches(visible, visible.filter(waiting.alone), visible.filter(waiting.rows))
+
+
+def _with_batches(
+    visible: QuerySet[Operation], single: QuerySet[Operation], rows: QuerySet[Operation]
+) -> OperationGroup:
+    """The first of these and of the batches of these rows. One query if there are no rows, otherwise two."""
+    alone = _first_of(single.annotate(are_rows=Exists(rows)))
     if alone.first and not vars(alone.first[0])["are_rows"]:
         return alone
     batches = _first_of(visible.filter(batches_of(rows)))
@@ -80,8 +89,13 @@ def first_waiting(person: User) -> OperationGroup:
 
 
 def first_in_progress(person: User) -> OperationGroup:
-    """The first open operations with a known outcome so far, for a user who decides on none. One query."""
-    return _first_of(visible_operations(person).filter(IS_OPEN).exclude(status__in=NEEDS_ATTENTION))
+    """The first open operations with a known outcome so far, for a user who decides on none, with one line for each
+    batch of which such rows are open. At most two queries.
+    """
+    visible = visible_operations(person)
+    found = visible.filter(IS_OPEN).exclude(status__in=NEEDS_ATTENTION)
+    single, rows = found.filter(batch_row__isnull=True), found.filter(batch_row__isnull=False)
+    return _with_batches(visible, single, rows)
 
 
 def first_needing_attention(person: User) -> OperationGroup:
@@ -172,11 +186,13 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     open_now, ended_lately = status_counts(now)
     health = system_health()
     needs_attention = any(one.status in NEEDS_ATTENTION for one in open_now)
+    continues = any(vars(one).get("are_continued") for one in main.first)
     return {
         "decides": decides,
         "waiting": main if decides else OperationGroup(),
         "halves": halves_to_pass_on(person) if decides and health.links_to_pass_on else [],
         "waiting_count": main.total if decides else 0,  # shown in the page header, too
+        "to_continue": bulk_releases_to_continue(person) if continues else [],
         "attention": first_needing_attention(person) if needs_attention else OperationGroup(),
         "under_way": main,
         "open_now": open_now,

@@ -6,10 +6,13 @@ never stored here: the operations that it is for are released at once, and the o
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
+from django.db.models import Count
+from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
@@ -51,6 +54,7 @@ RELEASE_MANY_TASK = "operations.release_many"
 MAX_OPERATIONS = MAX_ROWS  # all operations of a batch
 # How long after the second factor an order is carried out: thousands of releases take minutes.
 ORDER_VALID = timedelta(minutes=30)
+CONTINUED_WITHIN = timedelta(days=7)  # how long the overview shows one in which operations wait
 _AT_ONCE = 25  # releases, then the worker may send in between
 # Each turn checks and counts the whole order, so a large one has more releases in each, not more turns.
 _MOST_TURNS = 40
@@ -205,12 +209,47 @@ def waiting_without_code(bulk_release: BulkRelease) -> BulkReleaseItemQuerySet:
     return bulk_release.items.waiting().in_no_paused_batch().exclude(operation__kind__in=_kinds_with_code())
 
 
-def unfinished_bulk_release(batch: Operation) -> BulkRelease | None:
-    """The newest that still has rows of this batch to send, or being sent; None if there is none. One query."""
-    items = BulkReleaseItem.objects.filter(operation__batch_row__batch=batch).moving()
-    newest = items.order_by("-bulk_release__created_at", "position")
+@dataclass(frozen=True)
+class OpenBulkRelease:
+    """A bulk release that still has rows of a batch to send, or being sent. `waiting` are those that it has to send."""
+
+    bulk_release: BulkRelease
+    waiting: int
+
+
+def unfinished_bulk_release(batch: Operation) -> OpenBulkRelease | None:
+    """The newest that still has rows of this batch to send, or being sent; None if there is none. Two queries."""
+    items = BulkReleaseItem.objects.filter(operation__batch_row__batch=batch)
+    newest = items.moving().order_by("-bulk_release__created_at", "position")
     item = newest.select_related("bulk_release__released_by").first()
-    return item.bulk_release if item else None
+    if item is None:
+        return None
+    return OpenBulkRelease(item.bulk_release, items.filter(bulk_release=item.bulk_release).waiting().count())
+
+
+def items_to_continue(person: User) -> BulkReleaseItemQuerySet:
+    """The operations that wait in bulk releases of the last days until this person, who began them, continues."""
+    items = BulkReleaseItem.objects.filter(
+        bulk_release__released_by=person,
+        bulk_release__is_pending=False,
+        bulk_release__created_at__gt=timezone.now() - CONTINUED_WITHIN,
+    )
+    return items.waiting().in_no_paused_batch()
+
+
+def bulk_releases_to_continue(person: User) -> list[tuple[UUID, datetime, int]]:
+    """Those in which operations wait until this person continues: id, begin, and how many wait. One query."""
+    groups = items_to_continue(person).order_by("bulk_release__created_at")
+    return list(
+        groups.values_list("bulk_release", "bulk_release__created_at").annotate(waiting=Count("operation"))
+    )
+
+
+def is_sent_by(found: OpenBulkRelease | None, person: User, to_send: int) -> bool:
+    """Whether all rows of the batch that can be sent are sent by that one, which a worker or this person continues."""
+    if found is None or found.waiting < to_send:
+        return False
+    return found.bulk_release.is_pending or found.bulk_release.released_by_id == person.pk
 
 
 def _kinds_with_code() -> list[str]:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import PeriodForm
-from backoffice.operations.batches.summary import RowWithoutOperation
+from backoffice.operations.batches.summary import RowWithoutOperation, outcome_sentence
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import debits_a_balance
 from backoffice.operations.lifecycle.incidents import all_incidents
@@ -101,6 +101,11 @@ def _of_row(member: str) -> Callable[[OperationRow], object]:
     return lambda operation: get(operation.batch_row) if hasattr(operation, "batch_row") else None
 
 
+def _reason(operation: OperationRow) -> str:
+    """Why it was not paid, or why nobody knows whether it was."""
+    return operation.reason if isinstance(operation, RowWithoutOperation) else outcome_sentence(operation)
+
+
 def _approvers(operation: OperationRow) -> str:
     return "; ".join(approval.approved_by for approval in operation.approvals.all())
 
@@ -157,7 +162,7 @@ OPERATIONS = ComputedReport(
             _last_attempt_value("provider_transaction_id"),
         ),
         Column("closed_at", _("Closed at"), "closed_at"),
-        Column("reason", _("Reason"), "reason"),
+        Column("reason", _("Reason"), _reason),
         Column("digest", _("Digest of the content"), "digest"),
     ),
     rows=operation_rows,

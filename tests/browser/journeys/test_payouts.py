@@ -63,7 +63,7 @@ def test_payouts_from_a_workbook(people: People, stack: Stack) -> None:
     steps.press(approver, f"Approve {ROWS} payouts")
     expect(steps.badge(approver)).to_have_text(re.compile("Approved|Ready to send"))
     approver.goto(f"{batch}rows/")
-    approver.get_by_role("button", name="Send operations…").click()
+    approver.get_by_role("button", name=f"Send {ROWS} operations…").click()
     expect(approver.get_by_role("heading", level=1)).to_have_text(re.compile("Send batch M-"))
     steps.press(approver, f"Send {ROWS} operations")
     expect(approver.get_by_text(f"Final outcomes: {ROWS} of {ROWS}")).to_be_visible()

@@ -26,8 +26,8 @@ def errors_of(field: forms.Field, typed: Any) -> str:
     ("field", "typed", "expected"),
     [
         (forms.CharField(), "", "Enter a value."),
-        (forms.CharField(max_length=3), "abcd", "Enter at most 3 characters. These are 4."),
-        (forms.CharField(min_length=3), "ab", "Enter at least 3 characters. These are 2."),
+        (forms.CharField(max_length=3), "abcd", "Enter at most 3 characters. You entered 4."),
+        (forms.CharField(min_length=3), "ab", "Enter at least 3 characters. You entered 2."),
         (forms.EmailField(), "", "Enter an email address."),
         (forms.EmailField(), "nobody", "Enter an email address such as name@example.com."),
         (forms.IntegerField(), "", "Enter a number."),

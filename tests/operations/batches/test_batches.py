@@ -22,6 +22,7 @@ from backoffice.operations.batches.summary import rows_to_check
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.batches import Batch, BatchRow, FileState, PayoutFileRow, RowFlag
+from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
@@ -206,14 +207,42 @@ def test_each_reason_has_its_turn_among_the_rows_to_check(preparer: User, approv
     batch = payouts.prepared(preparer, payroll)
     found = rows_to_check(batch)
     assert found is not None
-    assert (len(found.rows), found.total) == (10, 22)
-    first = {row.number: (row.flag_labels, row.given_reasons) for row in found.rows}
-    assert first[21] == (["Largest amount"], [])
-    assert first[22] == (["New recipient"], [])
-    assert {tuple(flags) for flags, _reasons in first.values()} >= {("Repeated payment",)}
-    assert [row.attention for row in found.rows] == sorted(
-        (row.attention for row in found.rows), reverse=True
-    )
+    assert found.common == ["20 of 22 rows repeat a payment of the last 30 days."]
+    assert found.total == 3
+    first = {row.number: (flags, row.given_reasons) for row, flags in found.rows}
+    assert first == {
+        21: (["Largest amount"], []),
+        22: (["New recipient"], []),
+        23: ([], ["Bonus"]),
+    }
+
+
+def test_each_reason_has_its_turn_where_none_is_common(preparer: User, approver: User) -> None:
+    """Twelve people who were paid lately among thirty who were not."""
+    paid = payouts.transfers(12)
+    for one in payouts.row_operations(payouts.applied(preparer, approver, paid)):
+        steps.put(one, Status.SENDING, Status.SUCCEEDED)
+    with lifted(connection):
+        Attempt.objects.all().delete()
+        Operation.objects.update(prepared_at=timezone.now() - timedelta(days=20))
+    found = rows_to_check(payouts.prepared(preparer, [*payouts.transfers(18, first=20), *paid]))
+    assert found is not None
+    assert (len(found.rows), found.total, found.common) == (10, 30, [])
+    assert {tuple(flags) for _row, flags in found.rows} >= {("New recipient",), ("Repeated payment",)}
+    weights = [row.attention for row, _flags in found.rows]
+    assert weights == sorted(weights, reverse=True)
+
+
+def test_a_batch_of_new_recipients_says_so_once(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(20))
+    client = sign_in(Client(), approver)
+    html = client.get(f"/operations/{batch.pk}/").content.decode()
+    assert "All 20 rows pay a recipient for the first time." in html
+    assert html.count("<b>Largest amount</b>") == 1
+    assert "<b>New recipient" not in html
+    assert html.count(f'<a href="/operations/{batch.pk}/rows/?show=first">View 1 row to check first') == 2
+    rows = client.get(f"/operations/{batch.pk}/rows/?show=first").context["page"].rows
+    assert [row.flag_labels for row in rows] == [["New recipient", "Largest amount"]]
 
 
 TO_CHECK_FIRST = '<section class="panel" aria-labelledby="check-first"'
@@ -226,10 +255,11 @@ def test_the_page_that_decides_shows_the_rows_to_check_first(
     batch, client = payouts.prepared(preparer, rows), sign_in(Client(), approver)
     html = client.get(f"/operations/{batch.pk}/").content.decode()
     listed = html.partition(TO_CHECK_FIRST)[2].partition("</section>")[0]
-    assert listed.count("<li>") == 10
-    assert "<b>New recipient, Largest amount</b>" in listed
-    assert "<b>New recipient, Repeated payment</b> <q>Bonus of May</q>" in listed
-    assert f'<a href="/operations/{batch.pk}/rows/?show=first">View all 14 rows to check first' in listed
+    assert listed.count("<li>") == 2
+    assert "All 14 rows pay a recipient for the first time." in listed
+    assert "<b>Largest amount</b>" in listed
+    assert "<b>Repeated payment</b> <q>Bonus of May</q>" in listed
+    assert f'<a href="/operations/{batch.pk}/rows/?show=first">View all 2 rows to check first' in listed
     assert html.index(TO_CHECK_FIRST) < html.index("Approve 14 payouts</button>")
     assert "NGN 22,000.00" in html
     rows_page = client.get(f"/operations/{batch.pk}/rows/?show=first").content.decode()
@@ -551,11 +581,11 @@ def test_a_batch_cancelled_while_its_rows_are_made_makes_no_more(
     assert not Batch.objects.get().is_cancelling
 
 
-def test_failed_rows_are_prepared_again(preparer: User, approver: User, provider: StubProvider) -> None:
+def test_unpaid_rows_are_prepared_again(preparer: User, approver: User, provider: StubProvider) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(2))
     provider.answer_post = lambda: (400, '{"success": false, "message": "Unknown user"}')
     send.send_operation(payouts.release(payouts.row_operations(batch)[1], approver).pk)
-    file = control.retry_failed(batch.pk, actor=preparer, language="en")
+    file = control.retry_rows(batch.pk, actor=preparer, language="en")
     jobs.JOBS["check_payout_files"]()
     file.refresh_from_db()
     assert (file.state, file.row_count, file.error_count) == (FileState.CHECKED, 1, 0)
@@ -634,18 +664,39 @@ def test_a_batch_leads_to_its_bulk_send_while_there_is_one(
     order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
     assert client.get(f"{path}live/?seen={seen}").status_code == 200
     assert "Bulk send by" not in client.get(f"/operations/{other.pk}/rows/").content.decode()
-    link = f'<a href="{order.get_absolute_url()}">View progress</a>'
-    html = client.get(path).content.decode()
-    assert f"Bulk send by {approver}" in html
-    assert link in html
-    page = client.get(batch.get_absolute_url()).content.decode()
-    assert link in page
-    assert 'class="ghost" href="/operations/send/' in page
+    link = f'href="{order.get_absolute_url()}">'
+    for page in (path, batch.get_absolute_url()):
+        html = client.get(page).content.decode()
+        assert f"Bulk send by {approver}" in html
+        assert "It is being carried out." in html
+        assert link in html
+        assert 'href="/operations/send/?batch=' not in html, "nothing is left to send beside it"
     steps.put(rows[0], Status.SENDING)
     assert link in client.get(path).content.decode()
     steps.put(rows[0], Status.SUCCEEDED)
     steps.put(rows[1], Status.SENDING, Status.UNKNOWN)
     assert link not in client.get(path).content.decode()
+
+
+def test_beside_an_open_bulk_send_the_page_says_who_sends_what(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch, client = payouts.applied(preparer, approver, payouts.transfers(2)), sign_in(Client(), approver)
+    path, rows = f"/operations/{batch.pk}/rows/", payouts.row_operations(batch)
+    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    link = f'href="{order.get_absolute_url()}">'
+    BulkRelease.objects.update(is_pending=False)
+    html = client.get(path).content.decode()
+    assert "2 operations wait in it until you continue." in html
+    assert f"{link}Continue bulk send</a>" in html
+    assert 'href="/operations/send/?batch=' not in html
+    other_client = sign_in(Client(), factories.person("Other", Role.APPROVER))
+    html = other_client.get(path).content.decode()
+    assert f"2 operations wait in it until {approver} continues." in html
+    assert f"{link}View bulk send</a>" in html
+    assert 'class="ghost" href="/operations/send/?batch=' in html
+    confirmation = other_client.get(f"/operations/send/?batch={batch.reference}").content.decode()
+    assert f"A bulk send of this batch by {approver}" in confirmation
 
 
 def test_a_cancelled_batch_is_not_shown_as_succeeded(sign_in: SignIn, preparer: User, approver: User) -> None:

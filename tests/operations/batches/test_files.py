@@ -167,16 +167,15 @@ def test_the_bank_codes_are_a_file_beside_the_templates(sign_in: SignIn, prepare
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@now", "\tx", "\rx"])
 def test_a_text_that_a_spreadsheet_would_run_stays_text(text: str) -> None:
-    memo = columns.FileColumns({"memo": "Memo"}, (), "Payouts")
-    written = columns.file_with_errors(memo, [({"memo": text}, ""), ({"memo": "First Bank"}, "")], "csv")
+    written = columns.file_with_errors("Payouts", ["memo"], [([text], ""), (["First Bank"], "")], "csv")
     (_, (first, _), (second, _)) = csv.reader(io.StringIO(written.decode("utf-8-sig"), newline=""))
     assert (first, second) == (f"'{text}", "First Bank")
 
 
 @pytest.mark.django_db
 def test_the_columns_of_the_last_file_are_remembered(preparer: User) -> None:
-    header = "Currency,Sum,receiver_username,Note,Why"
-    mapping = {"currency": "Currency", "amount": "Sum", "receiver_username": "receiver_username"}
+    header = "Currency,Betrag,receiver_username,Note,Why"
+    mapping = {"currency": "Currency", "amount": "Betrag", "receiver_username": "receiver_username"}
     file = payouts.uploaded(preparer, payouts.transfers(1), header=header)
     assert "amount" not in file.mapping
     files.check_columns(file.pk, actor=preparer, mapping=mapping)
@@ -208,6 +207,91 @@ def test_a_file_with_exactly_the_columns_of_the_template_is_checked_at_once(
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("kind", "mapping"),
+    [
+        (
+            "withdrawal",
+            {
+                "currency": "Curency",
+                "amount": "Ammount",
+                "bank_code": "Bank name",
+                "account_number": "acount number",
+                "typed_name": "beneficiary name",
+                "memo": "Narration",
+            },
+        ),
+        ("withdrawal", {"account_number": "Account", "typed_name": "Account name", "amount": "NET PAY"}),
+        ("withdrawal", {"account_number": "Beneficiary account", "typed_name": "Beneficiary"}),
+        ("transfer", {"receiver_username": "User name", "amount": "amout", "currency": "CCY"}),
+        ("wallet_transfer", {"address": "Wallet adress", "network": "Blockchain"}),
+        (RECIPIENT, {"name": "Payee", "account": "Account number", "notes": "Comments"}),
+    ],
+)
+def test_misspelt_headings_and_those_that_people_use_are_recognised(
+    kind: str, mapping: dict[str, str]
+) -> None:
+    headers = ["Period", *mapping.values(), "Approved by"]
+    assert columns.guess_mapping(rules_of(kind).columns, headers, {}) == mapping
+
+
+@pytest.mark.django_db
+def test_no_column_is_guessed_for_two_fields() -> None:
+    found = columns.guess_mapping(
+        rules_of("withdrawal").columns, ["amount", "Ammount", "name", "account name", "---"], {"memo": "name"}
+    )
+    assert found == {"amount": "amount", "typed_name": "account name", "memo": "name"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_corrected_file_of_errors_keeps_headings_order_and_remembered_columns(
+    sign_in: SignIn, preparer: User
+) -> None:
+    lines = [
+        "Run;Who;How much;Money;ERRORS",
+        "7;person.1;much;NGN;old",
+        "",
+        "7;person.2;20;NGN;",
+        "7;person.3;x",
+    ]
+    mapping = {"currency": "Money", "amount": "How much", "receiver_username": "Who"}
+    file = upload(preparer, "payroll.csv", "\n".join(lines).encode(), kind="transfer")
+    assert "ERRORS" not in file.headers
+    files.check_columns(file.pk, actor=preparer, mapping=mapping)
+    checking.check_file(file.pk, seconds=60)
+    content = sign_in(Client(), preparer).get(f"{file.get_absolute_url()}errors/").content
+    header, first, empty, second, third = content.decode("utf-8-sig").splitlines()
+    assert (header, empty, second) == ("Run;Who;How much;Money;errors", "", "7;person.2;20;NGN;")
+    assert first.startswith("7;person.1;much;NGN;Amount: ")
+    assert third.startswith("7;person.3;x;;")
+    corrected = content.replace(b"much;NGN", b"10;NGN").replace(b"x;;", b"30;NGN;")
+    again = upload(preparer, "payroll-errors.csv", corrected, kind="transfer")
+    assert (again.headers, again.mapping) == (["Run", "Who", "How much", "Money"], mapping)
+    assert payouts.check(again, preparer).error_count == 0
+    assert list(again.rows.values_list("number", flat=True)) == [2, 4, 5]
+    assert ColumnMapping.objects.get().mapping == mapping
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_empty_or_wrong_cell_says_what_to_enter(preparer: User) -> None:
+    rows = [",-5.00,,,", "EUR,0,person.1," + "m" * 44 + ","]
+    first, second = payouts.checked(preparer, rows).rows.all()
+    assert dict(first.errors) == {
+        "currency": "The cell is empty. Enter one of these: NGN, USD.",
+        "amount": "The amount must be greater than zero.",
+        "receiver_username": "Enter a value.",
+    }
+    assert dict(second.errors)["currency"] == "Enter one of these: NGN, USD."
+    assert dict(second.errors)["memo"] == "Enter at most 28 characters. You entered 44."
+    withdrawal = payouts.checked(
+        preparer, ["NGN,5,,"], kind="withdrawal", header="currency,amount,bank_code,memo"
+    )
+    assert dict(withdrawal.rows.get().errors)["bank_code"] == (
+        "Enter the code or the whole name of the bank, as in the list of bank codes."
+    )
+
+
+@pytest.mark.django_db
 def test_the_way_of_a_file_through_its_pages(
     sign_in: SignIn, preparer: User, approver: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -223,7 +307,7 @@ def test_the_way_of_a_file_through_its_pages(
     assert "1 row has errors" in checked
     assert "Download file with error column" in checked, "it has the rows without errors, too"
     # Beside the row's number, too: the cell itself may be outside the screen.
-    assert '<small class="error">Amount</small></td>' in checked
+    assert '<small class="error brief">Amount</small></td>' in checked
     assert "'=1" in client.get(f"{page['Location']}errors/").content.decode()
     assert sign_in(Client(), approver).get(page["Location"]).status_code == 403
 
@@ -273,8 +357,8 @@ def test_a_file_of_errors_has_the_format_that_was_uploaded_and_can_be_corrected(
     assert [row.cells["memo"] for row in again.rows.all()] == ["=1+1", "week 46"]
 
 
-def upload(person: User, name: str, content: bytes) -> PayoutFile:
-    return files.upload_file(actor=person, kind="withdrawal", name=name, content=content, language="en")
+def upload(person: User, name: str, content: bytes, kind: str = "withdrawal") -> PayoutFile:
+    return files.upload_file(actor=person, kind=kind, name=name, content=content, language="en")
 
 
 def corrected_by_hand(content: bytes, suffix: str) -> bytes:
@@ -292,7 +376,6 @@ def corrected_by_hand(content: bytes, suffix: str) -> bytes:
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 def test_a_file_of_errors_can_be_read_again_however_long_they_are(suffix: str) -> None:
-    memo = columns.FileColumns({"memo": "Memo"}, (), "Payouts")
-    written = columns.file_with_errors(memo, [({"memo": "x"}, "wrong " * 200)], suffix)
+    written = columns.file_with_errors("Payouts", ["memo"], [(["x"], "wrong " * 200)], suffix)
     (_header, row) = reading.read_rows(written)
     assert row.cells[1].endswith("…")

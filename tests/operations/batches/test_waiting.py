@@ -1,6 +1,7 @@
 """The rows of a batch that can be sent are one line wherever it is listed what waits for a person."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -9,11 +10,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
 from backoffice.operations.approval.waiting import operations_waiting_for, waiting_count
 from backoffice.operations.batches import control
+from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.pages.overview import first_waiting
+from backoffice.operations.pages.overview import first_in_progress, first_waiting
 from backoffice.operations.states import Status
+from backoffice.operations.workflow.bulk_release import start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations import steps
@@ -52,15 +56,57 @@ def test_a_batch_is_one_line_in_place_of_its_rows(sign_in: SignIn, preparer: Use
     assert {one.pk for one in operations_waiting_for(approver)} == {other.pk, *(one.pk for one in rest)}
 
 
-def test_the_rows_of_a_batch_are_under_the_other_tabs(
+def test_the_open_rows_of_a_batch_are_its_line_unless_a_filter_asks_for_them(
     sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(2))
     client = sign_in(Client(), approver)
+    other = factories.prepared(preparer)
     rows = {one.reference for one in payouts.row_operations(batch)}
-    for query in ("&tab=open", f"&batch={batch.reference}"):
+    for query, expected in (
+        ("&tab=open", {batch.reference, other.reference}),
+        ("&tab=open&status=approved", rows),
+        ("&tab=open&text=person.2", {payouts.row_operations(batch)[1].reference}),
+        (f"&batch={batch.reference}", rows),
+    ):
         page = client.get(f"{LIST}{query}").context["page"]
-        assert {one.reference for one in page.rows} == rows
+        assert {one.reference for one in page.rows} == expected
+    html = client.get(f"{LIST}&tab=open").content.decode()
+    assert "Ready to send" in html
+    assert "<small>0 of 2 sent</small>" in html
+    for one in payouts.row_operations(batch):
+        steps.put(one, Status.SENDING, Status.SUCCEEDED)
+    page = client.get(f"{LIST}&tab=open").context["page"]
+    assert [one.reference for one in page.rows] == [other.reference]
+
+
+def test_a_batch_is_one_line_among_the_operations_in_progress(preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    other = factories.prepared(preparer)
+    found = first_in_progress(preparer)
+    assert ({one.pk for one in found.first}, found.total) == ({batch.pk, other.pk}, 2)
+    for one in payouts.row_operations(batch):
+        steps.put(one, Status.SENDING, Status.UNKNOWN)
+    assert [one.pk for one in first_in_progress(preparer).first] == [other.pk]
+
+
+def test_a_bulk_send_to_continue_is_on_the_overview_of_who_began_it(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    rows = payouts.row_operations(batch)
+    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    line = f'<a href="{order.get_absolute_url()}">Continue bulk send</a>'
+    client = sign_in(Client(), approver)
+    assert line not in client.get("/").content.decode(), "a worker carries it out"
+    BulkRelease.objects.update(is_pending=False)
+    html = client.get("/").content.decode()
+    assert line in html
+    assert "3 operations of" in html
+    assert line not in sign_in(Client(), factories.person("Other", Role.APPROVER)).get("/").content.decode()
+    for one in rows:
+        steps.put(one, Status.SENDING, Status.UNKNOWN)
+    assert line not in client.get("/").content.decode()
 
 
 def test_a_batch_without_a_row_to_send_does_not_wait(sign_in: SignIn, preparer: User, approver: User) -> None:

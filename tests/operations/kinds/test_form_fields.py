@@ -48,12 +48,18 @@ def test_an_amount_is_read_with_and_without_separators(language: str, typed: str
         assert amount_field().clean(typed) == plain
 
 
+@pytest.mark.parametrize("typed", ["-1", "-1,000.50"])
+def test_a_negative_amount_is_refused_as_such(typed: str) -> None:
+    with pytest.raises(forms.ValidationError, match="greater than zero"):
+        amount_field().clean(typed)
+
+
 @pytest.mark.parametrize("language", ["en", "fr"])
 @pytest.mark.parametrize(
     "typed",
     [
         *("5.000,50", "1,5", "12,34.5", "1,00", "1000,000", ",500", "5,", "5.", ".5", "1,234 567", "1,,000"),
-        *("1.2.3", "-1", "+1", "1e5", "NaN", "1_000", "0x10", "1'000", "5 00", "5\t000", "١٢"),
+        *("1.2.3", "-1e5", "+1", "1e5", "NaN", "1_000", "0x10", "1'000", "5 00", "5\t000", "١٢"),
     ],
 )
 def test_an_ambiguous_amount_is_refused(language: str, typed: str) -> None:

@@ -21,10 +21,12 @@ from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.pages.operation_list import OperationFilterForm
+from backoffice.operations.states import Status
 from backoffice.reports import report
 from backoffice.reports.definitions.operations import operations_count_query
 from tests import factories
 from tests.ledger import stored_transactions
+from tests.operations import steps
 from tests.operations.batches import payouts
 from tests.operations.kinds.samples import SAMPLES
 from tests.recipients import registered
@@ -90,6 +92,26 @@ def test_the_outcomes_of_a_batch_are_in_the_order_of_its_rows(
 def outcomes(download: Get, batch: Operation, **filters: str) -> list[tuple[str, str, str, str]]:
     rows = download("operations", batch=batch.reference, **filters).rows
     return [(row["batch_row"], row["status"], row["recipient"], row["reason"]) for row in rows]
+
+
+def test_every_row_that_was_not_paid_has_its_reason(download: Get, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(6))
+    rows = payouts.row_operations(batch)
+    ways = (
+        *((Status.CANCELLED,), (Status.EXPIRED,), (Status.SENDING, Status.UNKNOWN)),
+        *((Status.SENDING, Status.UNKNOWN, Status.REVIEW), (Status.SENDING, Status.SUCCEEDED), ()),
+    )
+    for operation, statuses in zip(rows, ways, strict=True):
+        steps.put(operation, *statuses)
+    factories.attempt(rows[2], responses=[{"code": "nothing_recorded"}])
+    assert [reason for _row, _status, _recipient, reason in outcomes(download, batch)] == [
+        "Cancelled. It was not sent.",
+        "Expired. It was not sent.",
+        "The outcome is unknown. No response was recorded before the deadline",
+        "The outcome is unknown, and two people must resolve it.",
+        "",
+        "",
+    ]
 
 
 def test_a_row_that_duplicates_an_operation_is_among_the_outcomes_of_its_batch(

@@ -22,16 +22,25 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy
 from backoffice.operations.batches import control
-from backoffice.operations.batches.summary import SENT, BatchSummary, batch_summary, may_send_rows, status_of
-from backoffice.operations.batches.totals import BatchProgress, batch_progress
+from backoffice.operations.batches.retried_rows import retryable_rows
+from backoffice.operations.batches.summary import (
+    SENT,
+    BatchProgress,
+    BatchSummary,
+    batch_progress,
+    batch_summary,
+    common_reasons,
+    may_send_rows,
+    status_of,
+)
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.policy import may_check_status
 from backoffice.operations.selectors import visible_operations
-from backoffice.operations.states import NEEDS_ATTENTION, Status
-from backoffice.operations.workflow.bulk_release import unfinished_bulk_release
+from backoffice.operations.states import NEEDS_ATTENTION, NOT_EXECUTED, Status
+from backoffice.operations.workflow.bulk_release import OpenBulkRelease, is_sent_by, unfinished_bulk_release
 
 _ORDER = ("-attention", "number")
 _MOVING = (Status.SENDING, Status.PROCESSING)
@@ -62,7 +71,7 @@ class BatchControls:
     may_pause: bool = False
     may_resume: bool = False
     may_cancel: bool = False
-    may_retry: bool = False
+    to_retry: int = 0  # rows that can be prepared again
     may_send: bool = False
 
 
@@ -135,14 +144,16 @@ def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
     shown = shown if shown in _VIEWS else ""
     summary = batch_summary(operation)
     progress = summary.progress if summary else batch_progress(operation)
-    rows = operation.rows.filter(_VIEWS[shown][1]).select_related("operation", "duplicate_of")
+    condition = common_reasons(operation).stands_out() if shown == "first" else Q()
+    rows = operation.rows.filter(condition, _VIEWS[shown][1]).select_related("operation", "duplicate_of")
     dates = (operation.batch.paused_at, operation.batch.cancelled_at)
     marks = "".join("x" if one else "-" for one in dates)
     is_moving = progress.in_flight or progress.unsent or operation.status == Status.APPROVED
     bulk_release = unfinished_bulk_release(operation) if progress.unsent or progress.in_flight else None
     return {
         "operation": operation,
-        "bulk_release": bulk_release,
+        "open_bulk_release": bulk_release,
+        "summary": summary,
         "status": status_of(operation, summary),
         "batch": operation.batch,
         "payload": read_content(operation)[1],
@@ -153,14 +164,23 @@ def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
         "page": keyset_page(rows, order=_ORDER, cursor=request.GET.get("cursor")),
         "views": [(name, label) for name, (label, _condition) in _VIEWS.items()],
         "shown": shown,
-        "controls": _controls(request.user, operation, progress, summary),
-        "seen": f"{operation.status}.{(summary or progress).fingerprint}.{marks}{bulk_release or ''}",
+        "controls": _controls(request.user, operation, progress, summary, bulk_release),
+        "seen": f"{operation.status}.{(summary or progress).fingerprint}.{marks}{_mark(bulk_release)}",
         "polls": bool(is_moving),
     }
 
 
+def _mark(open_bulk_release: OpenBulkRelease | None) -> str:
+    """Changes whenever what is shown of it does."""
+    return f"{open_bulk_release.bulk_release}.{open_bulk_release.waiting}" if open_bulk_release else ""
+
+
 def _controls(
-    person: User, operation: Operation, progress: BatchProgress, summary: BatchSummary | None
+    person: User,
+    operation: Operation,
+    progress: BatchProgress,
+    summary: BatchSummary | None,
+    open_bulk_release: OpenBulkRelease | None,
 ) -> BatchControls:
     batch = operation.batch
     is_open = operation.status in {Status.APPROVED, Status.SUCCEEDED} and not batch.cancelled_at
@@ -169,9 +189,18 @@ def _controls(
         may_pause=is_open and has_unsent and not batch.paused_at and policy.may_check_status(person),
         may_resume=is_open and bool(batch.paused_at) and _may_resume(person, operation),
         may_cancel=is_open and has_unsent and _may_cancel(person, batch),
-        may_retry=progress.failed > 0 and person.has_perm(permissions.PREPARE),
-        may_send=may_send_rows(person, operation, summary),
+        to_retry=_to_retry(person, operation, progress),
+        may_send=may_send_rows(person, operation, summary)
+        and not is_sent_by(open_bulk_release, person, summary.to_send if summary else 0),
     )
+
+
+def _to_retry(person: User, operation: Operation, progress: BatchProgress) -> int:
+    """How many rows this user can prepare again. No query while none has ended unpaid."""
+    ended = operation.is_closed and progress.waiting
+    unpaid = sum(progress.by_status.get(status, 0) for status in NOT_EXECUTED)
+    may = (ended or unpaid) and person.has_perm(permissions.PREPARE)
+    return retryable_rows(operation.pk).count() if may else 0
 
 
 def _may_resume(person: User, operation: Operation) -> bool:

@@ -28,11 +28,10 @@ from backoffice.ledger import balances
 from backoffice.operations import permissions
 from backoffice.operations.approval import requirements
 from backoffice.operations.batches import files, recipient_import, submission
-from backoffice.operations.batches.checking import rules_of
+from backoffice.operations.batches.checking import columns_of, rules_of
 from backoffice.operations.batches.columns import (
     csv_of_banks,
     csv_template,
-    file_with_errors,
     format_of,
     xlsx_of_banks,
     xlsx_template,
@@ -40,10 +39,10 @@ from backoffice.operations.batches.columns import (
 from backoffice.operations.batches.payout_rows import payout_kinds
 from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
 from backoffice.operations.batches.row_rules import similar_text
-from backoffice.operations.batches.totals import file_totals
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import OperationError
-from backoffice.operations.kinds.batch import BatchKind, BatchPayload, CurrencyTotal
+from backoffice.operations.kinds.base import Debit
+from backoffice.operations.kinds.batch import BatchKind, BatchPayload, CurrencyTotal, currency_totals
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import (
     MAX_ROWS,
@@ -139,7 +138,7 @@ class ColumnsForm(PageForm):
 
     def __init__(self, *args: Any, file: PayoutFile, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        fields = rules_of(file.kind).columns
+        fields = columns_of(file)
         columns = [("", gettext("Not in the file")), *((name, name) for name in file.headers)]
         for name, label in fields.labels.items():
             self.fields[name] = forms.ChoiceField(
@@ -275,16 +274,12 @@ def payout_file_delete(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def payout_file_errors(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """All rows with a column of errors, to be corrected and uploaded again, in the format that was uploaded."""
+    """The uploaded file with a column of errors, to be corrected and uploaded again."""
     file = _own(request, pk)
-    columns, suffix = rules_of(file.kind).columns, format_of(file.name)
-    rows = ((row.cells, _errors_text(row, columns.labels)) for row in file.rows.iterator(chunk_size=500))
-    content = file_with_errors(columns, rows, suffix)
-    return attachment(content, f"{file.name.rpartition('.')[0] or 'file'}-errors", suffix)
-
-
-def _errors_text(row: PayoutFileRow, labels: dict[str, str]) -> str:
-    return "; ".join(f"{labels[name]}: {problem}" if name else problem for name, problem in row.errors)
+    if file.state in {FileState.SUBMITTED, FileState.UNREADABLE}:
+        return redirect(file)
+    name = f"{file.name.rpartition('.')[0] or 'file'}-errors"
+    return attachment(files.file_of_errors(file), name, format_of(file.name))
 
 
 def attachment(content: bytes, name: str, suffix: str) -> HttpResponse:
@@ -323,7 +318,7 @@ def _checked_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
     named = {
         name for row in page.rows for name in (*filter(row.cells.get, row.cells), *(n for n, _ in row.errors))
     }
-    used = {name: label for name, label in rules_of(file.kind).columns.labels.items() if name in named}
+    used = {name: label for name, label in columns_of(file).labels.items() if name in named}
     return {
         "page": page,
         "rows": [_shown(row, used) for row in page.rows],
@@ -333,7 +328,8 @@ def _checked_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
 
 
 def _totals_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
-    totals = file_totals(file)
+    amounts = file.rows.filter(has_errors=False).order_by().values_list("currency", "amount")
+    totals = currency_totals(Debit(currency, amount) for currency, amount in amounts if amount is not None)
     reported = {balance.currency: balance for balance in balances.stored_balances()}
     return {
         "totals": [(total, reported.get(total.currency)) for total in totals],

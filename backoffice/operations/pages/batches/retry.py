@@ -1,4 +1,4 @@
-"""Retry the failed rows of a batch: why each failed, and a new file of them, as they are or corrected."""
+"""Retry the unpaid rows of a batch: why each was not paid, and a new file of them, as they are or corrected."""
 
 from uuid import UUID
 
@@ -13,8 +13,8 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions
 from backoffice.operations.batches import control
-from backoffice.operations.errors import BatchClosedError, OperationError
-from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.batches.retried_rows import retryable_rows
+from backoffice.operations.errors import NothingToRetryError, OperationError
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.batches.batch import batch_or_404
 from backoffice.operations.pages.batches.files import FileForm, attachment
@@ -23,12 +23,12 @@ from backoffice.operations.pages.batches.files import FileForm, attachment
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.PREPARE, raise_exception=True)
 def batch_retry(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """The failed rows with the reasons. POST makes a new file of them as they are."""
+    """The rows that can be retried, with the reasons. POST makes a new file of them as they are."""
     operation = batch_or_404(request, pk)
     if request.method != "POST":
         return _page(request, operation, FileForm())
     try:
-        file = control.retry_failed(pk, actor=request.user, language=get_language() or "en")
+        file = control.retry_rows(pk, actor=request.user, language=get_language() or "en")
     except OperationError as exc:
         return _refused(request, operation, exc)
     return redirect(file)
@@ -37,11 +37,11 @@ def batch_retry(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required(permissions.PREPARE, raise_exception=True)
 def batch_retry_upload(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """A new file of the failed rows, as the person corrected them."""
+    """A new file of these rows, as the person corrected them."""
     operation = batch_or_404(request, pk)
-    row = control.failed_rows(pk).first()
+    row = retryable_rows(pk).first()
     if row is None:
-        return _refused(request, operation, BatchClosedError())
+        return _refused(request, operation, NothingToRetryError())
     form = FileForm(request.POST, request.FILES)
     file = form.store(request, row.kind, retry_of=operation) if form.is_valid() else None
     return _page(request, operation, form, status=422) if file is None else redirect(file)
@@ -50,13 +50,13 @@ def batch_retry_upload(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def batch_retry_file(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """The failed rows, to be corrected, in the format of the file of the batch."""
+    """These rows, to be corrected, in the format of the file of the batch."""
     operation = batch_or_404(request, pk)
     try:
-        content = control.failed_file(operation)
+        content = control.retry_file(operation)
     except OperationError as exc:
         return _refused(request, operation, exc)
-    return attachment(content, f"{operation.reference}-failed", control.format_of_file(operation))
+    return attachment(content, f"{operation.reference}-unpaid", control.format_of_file(operation))
 
 
 def _refused(request: StaffRequest, operation: Operation, reason: OperationError) -> HttpResponse:
@@ -65,15 +65,15 @@ def _refused(request: StaffRequest, operation: Operation, reason: OperationError
 
 
 def _page(request: StaffRequest, operation: Operation, form: FileForm, status: int = 200) -> HttpResponse:
-    failed = control.failed_rows(operation.pk)
-    page = keyset_page(failed, order=("number",), cursor=request.GET.get("cursor"))
+    unpaid = retryable_rows(operation.pk)
+    page = keyset_page(unpaid, order=("number",), cursor=request.GET.get("cursor"))
     context = {
         "operation": operation,
         "form": form,
         "page": page,
+        "rows": [(row, control.unpaid_reason(row)) for row in page.rows],
         "is_workbook": control.format_of_file(operation) == "xlsx",
-        "count": failed.count(),
-        "kind": KINDS[page.rows[0].kind] if page.rows else None,
+        "count": unpaid.count(),
         "retries": operation.retries.select_related("operation").order_by("operation__prepared_at"),
     }
     return render(request, "operations/batches/retry.html", context, status=status)

@@ -96,7 +96,7 @@ from backoffice.operations.policy import may_check_status, may_decide_any
 from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
 from backoffice.operations.workflow import approvals
-from backoffice.operations.workflow.bulk_release import unfinished_bulk_release
+from backoffice.operations.workflow.bulk_release import is_sent_by, unfinished_bulk_release
 
 
 @require_safe
@@ -171,6 +171,7 @@ def _context(
     resolution = payment_resolution(request.user, operation)
     panel = with_resolution(panel_for(request.user, operation, turn, waiting), resolution)
     rows = batch_summary(operation)
+    open_bulk_release = unfinished_bulk_release(operation) if rows and rows.is_moving else None
     if kind_texts.facts is None:
         panel = without_decisions(panel)
     return {
@@ -178,9 +179,10 @@ def _context(
         "status": status_of(operation, rows),
         "is_receipt": _is_receipt(operation),
         "batch_summary": rows,
-        "bulk_release": unfinished_bulk_release(operation) if rows and rows.is_moving else None,
+        "open_bulk_release": open_bulk_release,
         "rows_to_check": rows_to_check(operation),
-        "may_send_rows": may_send_rows(request.user, operation, rows),
+        "may_send_rows": may_send_rows(request.user, operation, rows)
+        and not is_sent_by(open_bulk_release, request.user, rows.to_send if rows else 0),
         "facts": kind_texts.facts,
         "content_page": KINDS[operation.kind].content_page if operation.kind in KINDS else "",
         "cautions": kind_texts.cautions,

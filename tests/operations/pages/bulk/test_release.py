@@ -39,6 +39,7 @@ from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow.bulk_release import ORDER_VALID, release_pending, start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations import steps
 from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
 from tests.operations.kinds.samples import SAMPLES
@@ -420,6 +421,30 @@ def test_a_paused_batch_does_not_hold_the_other_operations(
     assert "1 outcome is unknown; Countersign keeps checking." in html
     assert "Everything is sent." not in html
     assert "sending continues" not in html
+
+
+def test_at_its_end_it_leads_to_the_batch_the_outcomes_and_what_can_be_retried(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    rows = payouts.row_operations(batch)
+    bulk_release = start(*rows, actor=approver)
+    view, export = (
+        f'href="/operations/{batch.pk}/rows/">',
+        f'href="/reports/operations.csv?batch={batch.reference}">',
+    )
+    client = sign_in(Client(), preparer)
+    html = text_of(client.get(bulk_release.get_absolute_url()))
+    assert f"{view}View batch {batch.reference}</a>" in html
+    assert export not in html
+    BulkRelease.objects.update(is_pending=False)
+    steps.put(rows[0], Status.SENDING, Status.SUCCEEDED)
+    steps.put(rows[1], Status.SENDING, Status.FAILED)
+    html = text_of(client.get(bulk_release.get_absolute_url()))
+    assert view in html
+    assert export in html
+    assert f'href="/operations/{batch.pk}/rows/retry/">Retry 1 unpaid row…</a>' in html
+    assert "unpaid row" not in text_of(sign_in(Client(), approver).get(bulk_release.get_absolute_url()))
 
 
 def test_an_unknown_outcome_is_not_reported_as_being_sent(

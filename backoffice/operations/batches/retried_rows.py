@@ -1,0 +1,87 @@
+"""The rows of a batch that can be prepared again, each by one later batch only.
+
+A batch that retries another names it, and each of its rows the number of the row that it prepares again: so a row is
+known as the same payment whatever was corrected in it.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext
+
+from backoffice.operations.batches.columns import RETRIED_ROW
+from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, PayoutFile, PayoutFileRow
+from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import NOT_EXECUTED, Status
+
+_ENDED_UNSENT = (Status.CANCELLED, Status.EXPIRED)
+_UNPAID = (Status.FAILED, *_ENDED_UNSENT)
+# Of a batch that ended before its approval: none of its rows was or becomes an operation.
+_NEVER_APPROVED = Q(batch__status=Status.REJECTED) | Q(
+    batch__decided_at__isnull=True, batch__closed_at__isnull=False
+)
+# Rows of a batch that ended before all of them were operations. A retry that was never approved gives its rows back.
+_NOT_CREATED = Q(IS_WAITING_ROW, batch__status__in=_ENDED_UNSENT) & ~(
+    Q(retried_number__isnull=False) & _NEVER_APPROVED
+)
+
+
+def retryable_rows(batch_id: UUID) -> QuerySet[BatchRow]:
+    """The rows of this batch that failed, were cancelled or expired and that no other batch prepares again, each with
+    its operation.
+
+    Without those of which anything says that they may have been paid.
+    """
+    of_operation = OuterRef("operation")
+    retried = BatchRow.objects.filter(
+        batch__batch__retry_of=OuterRef("batch"), retried_number=OuterRef("number")
+    )
+    taken_over = (
+        retried.exclude(_NEVER_APPROVED),
+        Operation.objects.filter(prepared_from=of_operation).exclude(status__in=NOT_EXECUTED),
+        Incident.objects.filter(operation=of_operation, kind__in=POSSIBLY_PAID),
+        LostAttempt.objects.maybe_executed().filter(operation=of_operation),
+    )
+    unpaid = BatchRow.objects.filter(Q(operation__status__in=_UNPAID) | _NOT_CREATED, batch=batch_id)
+    free = unpaid.filter(*(~Exists(found) for found in taken_over))
+    return free.select_related("operation", "batch").order_by("number")
+
+
+def are_retryable(batch_id: UUID, numbers: Sequence[int | None]) -> bool:
+    """Whether all of these rows of the batch can be prepared again, each once."""
+    free = set(retryable_rows(batch_id).values_list("number", flat=True))
+    return len(set(numbers)) == len(numbers) and free.issuperset(numbers)
+
+
+def check_retried(file: PayoutFile, rows: Sequence[PayoutFileRow]) -> None:
+    """Set which row of the batch each of these rows prepares again, with an error beside one that names none.
+
+    Changes nothing in a file that retries no batch. `rows` follow those that were checked before.
+    """
+    if file.retry_of_id is None or not rows:
+        return
+    free = set(retryable_rows(file.retry_of_id).values_list("number", flat=True))
+    earlier = file.rows.filter(number__lt=rows[0].number, retried_number__isnull=False)
+    named = set(earlier.values_list("retried_number", flat=True))
+    for row in rows:
+        number = _number(row.cells.get(RETRIED_ROW, ""))
+        row.retried_number = number if number in free - named else None
+        if row.retried_number is None:
+            row.errors = [*row.errors, [RETRIED_ROW, _problem(number, named)]]
+        named.add(row.retried_number)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 6 else None
+
+
+def _problem(number: int | None, named: set[int | None]) -> str:
+    if number is None:
+        return gettext("Enter the number of the row that is retried, as in the file that you downloaded.")
+    if number in named:
+        text = gettext("Another row of this file retries row {row}. Remove one of them.")
+    else:
+        text = gettext("Row {row} cannot be retried: it was paid, may have been paid, or is retried already.")
+    return text.format(row=number)
