@@ -304,6 +304,15 @@ MIGRATION_DATABASE: dict[str, Any] = (
     if _MIGRATION_DATABASE_URL
     else {}
 )
+#: Seconds that `manage.py migrate` waits for a table that is in use (PostgreSQL). Whoever needs the table waits behind
+#: it for so long; then it lets them go on, and tries again. 0 waits without end.
+MIGRATION_LOCK_TIMEOUT: int = env.int("COUNTERSIGN_MIGRATION_LOCK_TIMEOUT", default=5)
+#: Seconds that a page waits for a row or table which another process holds (PostgreSQL). Then it says that the database
+#: is busy, and nothing was done. 0 waits without end.
+WEB_LOCK_TIMEOUT: int = env.int("COUNTERSIGN_WEB_LOCK_TIMEOUT", default=10)
+#: Seconds that one statement of a page may take (PostgreSQL). Exports and searches have limits of their own. 0 is no
+#: limit.
+WEB_STATEMENT_TIMEOUT: int = env.int("COUNTERSIGN_WEB_STATEMENT_TIMEOUT", default=30)
 
 # Background work. A message only wakes a worker; the database is the record of what is to be done.
 # The default broker keeps its messages in folders under DATA_DIR and needs no server.
