@@ -29,6 +29,7 @@ control_socket_disable = True  # nothing uses it, and it lies in the home folder
 
 def post_worker_init(_worker: Any) -> None:
     # Only here, because Django is set up in the workers and not in the arbiter.
+    importlib.import_module("backoffice.core.database.time_limits").limit_web_process()
     importlib.import_module("backoffice.core.telemetry.processes").start("web")
 
 

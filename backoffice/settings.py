@@ -304,6 +304,15 @@ MIGRATION_DATABASE: dict[str, Any] = (
     if _MIGRATION_DATABASE_URL
     else {}
 )
+#: Seconds that `manage.py migrate` waits for a table that is in use (PostgreSQL). Whoever needs the table waits behind
+#: it for so long; then it lets them go on, and tries again. 0 waits without end.
+MIGRATION_LOCK_TIMEOUT: int = env.int("COUNTERSIGN_MIGRATION_LOCK_TIMEOUT", default=5)
+#: Seconds that a page waits for a row or table which another process holds (PostgreSQL). Then it says that the database
+#: is busy, and nothing was done. 0 waits without end.
+WEB_LOCK_TIMEOUT: int = env.int("COUNTERSIGN_WEB_LOCK_TIMEOUT", default=10)
+#: Seconds that one statement of a page may take (PostgreSQL). Exports and searches have limits of their own. 0 is no
+#: limit.
+WEB_STATEMENT_TIMEOUT: int = env.int("COUNTERSIGN_WEB_STATEMENT_TIMEOUT", default=30)
 
 # Background work. A message only wakes a worker; the database is the record of what is to be done.
 # The default broker keeps its messages in folders under DATA_DIR and needs no server.
@@ -383,6 +392,12 @@ NOTIFY_EMAILS: list[str] = env.list("COUNTERSIGN_NOTIFY_EMAILS", default=[])
 #: Shared chat and push channels that get the same groups: URLs of Apprise, such as `slack://…`, comma-separated. They
 #: hold tokens; COUNTERSIGN_NOTIFY_CHATS_FILE names a file instead.
 NOTIFY_CHATS: list[str] = env.list("COUNTERSIGN_NOTIFY_CHATS", default=[])
+#: Hosts at which people may have a chat or push channel of their own, comma-separated; `*.example.com` is every name
+#: below it. Default: Slack, Discord, Teams, Google Chat, Webex, Telegram, Zulip, ntfy.sh, Pushover, Pushbullet,
+#: Opsgenie and PagerDuty.
+NOTIFY_CHAT_HOSTS: list[str] = env.list(
+    "COUNTERSIGN_NOTIFY_CHAT_HOSTS", default=settings_values.DEFAULT_CHAT_HOSTS
+)
 #: What shared mailboxes and chat channels get, comma-separated: `waiting`, `decisions`, `outcomes`, `problems`,
 #: `payments`, `keys`, `files`, `security`. Default: `problems,payments,keys`.
 NOTIFY_SHARED_GROUPS: list[str] = env.list(
@@ -423,8 +438,14 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "backoffice.accounts.protection.breached_passwords.BreachedPasswordValidator"},
     {"NAME": "backoffice.accounts.protection.password_strength.GuessablePasswordValidator"},
 ]
+#: A sorted file of SHA-1 hashes of breached passwords, as "Have I Been Pwned" offers it: they are refused. It is read
+#: here; no service is asked. Default: the 30,000 most common ones alone.
+BREACHED_PASSWORDS_FILE: str = settings_values.hash_list(
+    "COUNTERSIGN_BREACHED_PASSWORDS_FILE", env.str("COUNTERSIGN_BREACHED_PASSWORDS_FILE", default="")
+)
 SESSION_ENGINE = "backoffice.accounts.sessions"
 SESSION_IDLE_SECONDS = 15 * 60
 SESSION_ABSOLUTE_SECONDS = 12 * 60 * 60

@@ -20,6 +20,13 @@ DEVELOPMENT_ENCRYPTION_KEY = "A" * 43 + "="
 SANDBOX_API_KEY = "sandbox-key-of-the-simulation"
 
 DEFAULT_APPROVAL_LIMITS = {"NGN": Decimal(10_000_000), "USD": Decimal(10_000), "USDT": Decimal(10_000)}
+# Those to which apprise sends for the services of `notifications.channels.chat` that have servers of their own.
+DEFAULT_CHAT_HOSTS = [
+    *("hooks.slack.com", "slack.com", "discord.com", "chat.googleapis.com", "api.telegram.org", "ntfy.sh"),
+    *("*.webhook.office.com", "outlook.office.com", "*.logic.azure.com", "*.api.powerplatform.com"),
+    *("webexapis.com", "api.ciscospark.com", "*.zulipchat.com", "api.pushover.net", "api.pushbullet.com"),
+    *("api.opsgenie.com", "api.eu.opsgenie.com", "events.pagerduty.com", "events.eu.pagerduty.com"),
+]
 _APPROVAL_LIMITS_SETTING = "COUNTERSIGN_SECOND_APPROVAL_ABOVE"
 _APPROVAL_LIMIT = re.compile(r"(\w+)=([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 
@@ -84,6 +91,19 @@ def _read(parse: Callable[[], Value]) -> Value | None:
         warnings.simplefilter("ignore")
         return parse()
     return None
+
+
+def hash_list(setting: str, path: str) -> str:
+    """The path of a file whose first line begins with a SHA-1 hash, or nothing. Raises ImproperlyConfigured."""
+    if path:
+        try:
+            with open(path, "rb") as file:
+                begins = file.read(41)
+        except OSError as exc:
+            raise ImproperlyConfigured(f"{setting} cannot be read: {exc.strerror}") from exc
+        if not re.fullmatch(rb"[0-9A-Fa-f]{40}[:\r\n]?", begins):
+            raise ImproperlyConfigured(f"{setting}: each line must begin with a SHA-1 hash, sorted")
+    return path
 
 
 def is_installed(package: str) -> bool:

@@ -23,7 +23,7 @@ from django.utils import timezone, translation
 from backoffice.accounts.models import Language, User
 from backoffice.core import background, clock, fault_points
 from backoffice.core.encryption import DecryptionError
-from backoffice.notifications.channels.chat import send_chat
+from backoffice.notifications.channels.chat import send_chat, send_own_chat
 from backoffice.notifications.channels.email import send_email
 from backoffice.notifications.channels.errors import DeliveryError
 from backoffice.notifications.channels.webhook import send_webhook
@@ -194,7 +194,7 @@ def _send_chat(recipient: Recipient, person: User | None, contents: Contents, _m
         url = own.decrypted()
     except DecryptionError as exc:
         raise DeliveryError(Problem.UNREADABLE) from exc
-    send_chat(contents, url=url)
+    send_own_chat(contents, url=url)
 
 
 def _send_webhook(recipient: Recipient, _person: User | None, contents: Contents, message_id: str) -> None:

@@ -23,7 +23,7 @@ from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.mail import email_is_on
 from backoffice.core.web.pagination import keyset_page
 from backoffice.notifications import preferences as services
-from backoffice.notifications.channels.chat import ChatUrlError, chat_service
+from backoffice.notifications.channels.chat import ChatUrlError, own_chat_service
 from backoffice.notifications.events import CHOSEN_GROUPS, Group
 from backoffice.notifications.models import UNDELIVERED, Digest, Message
 from backoffice.notifications.preferences import Choice
@@ -92,7 +92,7 @@ class ChatChannelForm(PageForm):
     def clean_url(self) -> str:
         url = str(self.cleaned_data["url"])
         try:
-            chat_service(url)
+            own_chat_service(url)
         except ChatUrlError as exc:
             raise forms.ValidationError(str(exc)) from exc
         return url

@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
-from backoffice.notifications.channels.chat import chat_service
+from backoffice.notifications.channels.chat import own_chat_service
 from backoffice.notifications.events import CHOSEN_GROUPS, Group, Notice
 from backoffice.notifications.models import ChatChannel, Digest, Message, Preference
 from backoffice.notifications.recording.outbox import Happening, Outbox
@@ -61,7 +61,7 @@ def chat_channel_of(person: User) -> ChatChannel | None:
 @transaction.atomic
 def save_chat_channel(person: User, url: str) -> ChatChannel:
     """Set or replace the person's chat channel; the URL is encrypted. Raises ChatUrlError."""
-    channel = ChatChannel(person=person, service=chat_service(url).name[:64], saved_at=clock.now())
+    channel = ChatChannel(person=person, service=own_chat_service(url).name[:64], saved_at=clock.now())
     channel.encrypt(url.strip())
     ChatChannel.objects.filter(person=person).delete()
     channel.save(force_insert=True)

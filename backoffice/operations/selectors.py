@@ -16,9 +16,13 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
+    TextField,
+    Value,
     When,
     prefetch_related_objects,
 )
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
@@ -38,7 +42,7 @@ from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, VIEW
-from backoffice.operations.states import IN_FLIGHT, Status
+from backoffice.operations.states import BEFORE_SENDING, IN_FLIGHT, Status
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
 
 NEWEST_FIRST = ("-prepared_at", "-id")
@@ -124,8 +128,8 @@ def operation_page(user: User) -> QuerySet[Operation]:
     """Operations with what their page shows, for `fetch_history`.
 
     Each has `preparer_still_entitled`: whether the preparer still has the permission; and the balance of its
-    currency as last reported: `balance_amount` and `balance_as_of`, both None if none was ever read. See also
-    `with_first_payment`.
+    currency as last reported: `balance_amount` and `balance_as_of`, both None if none was ever read. One that is not
+    sent yet has the fee of the last time too: `last_fee` and `last_fee_at`. See also `with_first_payment`.
     """
     visible = _operation_page(restriction_times())
     return visible.all() if user.has_perm(VIEW) else visible.none()
@@ -134,15 +138,22 @@ def operation_page(user: User) -> QuerySet[Operation]:
 @composed_once
 def _operation_page(times: tuple[timedelta, ...]) -> QuerySet[Operation]:
     balance = Balance.objects.filter(currency=OuterRef("currency"))
+    charged = _charged_attempts(OuterRef(OuterRef("kind"))).filter(
+        operation__currency=OuterRef("currency"), network=OuterRef("network")
+    )
+    last_charged = charged.order_by("-started_at", "-pk")
     has_history = {
         f"has_{name}": Exists(rows.filter(operation=OuterRef("pk"))) for name, rows in _history(times).items()
     }
     return (
         with_first_payment(Operation.objects.all())
+        .alias(network=_network("payload"))
         .annotate(
             preparer_still_entitled=_preparer_is_entitled(),
             balance_amount=Subquery(balance.values("amount")),
             balance_as_of=Subquery(balance.values("as_of")),
+            last_fee=_before_sending(Subquery(last_charged.values("fee")[:1])),
+            last_fee_at=_before_sending(Subquery(last_charged.values("started_at")[:1])),
             **has_history,
         )
         .select_related("preparer", "release", "prepared_from", "secret__viewer")
@@ -215,16 +226,31 @@ _FEES_READ = 200  # operations
 def last_fees(kind_name: str) -> dict[tuple[str, str], Decimal]:
     """The fee that the provider charged last for this kind, by currency and, for crypto, network.
 
-    Of the newest operations that succeeded; empty before the first. Fees are charged on top of the amount.
+    Of its newest operations that succeeded; empty before the first. Fees are charged on top of the amount.
     """
-    newest = Operation.objects.filter(status=Status.SUCCEEDED).order_by("-prepared_at", "-id")[:_FEES_READ]
-    attempts = Attempt.objects.filter(
-        operation__in=newest.values("pk"), operation__kind=kind_name, fee__isnull=False
+    rows = _charged_attempts(kind_name).order_by("started_at", "pk")
+    found = rows.values_list("operation__currency", "network", "fee")
+    return {(currency, network): fee for currency, network, fee in found if fee is not None}
+
+
+def _charged_attempts(kind: str | OuterRef) -> QuerySet[Attempt]:
+    """The attempts whose fee the provider reported, of the newest operations of one kind that succeeded.
+
+    Each has its `network`, on which the fee depends; empty for what is not sent on one.
+    """
+    newest = Operation.objects.filter(kind=kind, status=Status.SUCCEEDED).order_by(*NEWEST_FIRST)
+    return Attempt.objects.filter(operation__in=newest.values("pk")[:_FEES_READ], fee__isnull=False).annotate(
+        network=_network("operation__payload")
     )
-    rows = attempts.order_by("started_at").values_list(
-        "operation__currency", "operation__payload__network", "fee"
-    )
-    return {(currency, network or ""): fee for currency, network, fee in rows if fee is not None}
+
+
+def _network(payload: str) -> Coalesce:
+    return Coalesce(KeyTextTransform("network", payload), Value(""), output_field=TextField())
+
+
+def _before_sending(value: Subquery) -> Case:
+    """The value for an operation that is not sent yet; null, and not looked for, for any other."""
+    return Case(When(status__in=sorted(BEFORE_SENDING), then=value))
 
 
 def saved_views_for(user: User, of: FilteredList) -> QuerySet[SavedView]:

@@ -1,18 +1,21 @@
 """Which passwords are accepted and refused, and how they are typed, compared and stored."""
 
 import re
+from hashlib import sha1
+from pathlib import Path
 
 import pytest
 from django.conf import global_settings
 from django.contrib.auth.hashers import identify_hasher, make_password
 from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.accounts.protection.password_strength import CONTEXT_WORDS
+from backoffice.settings_values import hash_list
 from tests.accounts import steps
 from tests.core.environments import PRODUCTION, settings_in
 from tests.factories import PASSWORD
@@ -38,6 +41,46 @@ def test_a_password_of_any_characters_and_length_is_accepted(password: str) -> N
 def test_a_common_password_of_breaches_is_refused(password: str) -> None:
     with pytest.raises(ValidationError):
         validate_password(password)
+
+
+LISTED = [f"{first} gravel otter plum" for first in ("lantern", "kettle", "walnut", "copper", "orbit")]
+
+
+@pytest.fixture(params=["CRLF and counts", "hashes alone"])
+def breached(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> None:
+    """A sorted list of breached passwords."""
+    end = ":3\r\n" if request.param.startswith("CRLF") else "\n"
+    hashes = sorted(sha1(text.encode(), usedforsecurity=False).hexdigest().upper() for text in LISTED)
+    file = tmp_path / "breached.txt"
+    file.write_bytes("".join(f"{one}{end}" for one in hashes).encode())
+    settings.BREACHED_PASSWORDS_FILE = hash_list("COUNTERSIGN_BREACHED_PASSWORDS_FILE", str(file))
+
+
+@pytest.mark.usefixtures("breached")
+def test_a_password_of_the_list_of_breaches_is_refused() -> None:
+    for password in LISTED:
+        with pytest.raises(ValidationError, match="known from a breach"):
+            validate_password(password)
+    for password in OF_ANY_COMPOSITION.values():
+        if password not in LISTED:
+            validate_password(password)
+
+
+def test_a_list_of_breaches_that_cannot_be_read_lets_nothing_through(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings.BREACHED_PASSWORDS_FILE = str(tmp_path / "gone")
+    with pytest.raises(FileNotFoundError):
+        validate_password(LISTED[0])
+
+
+@pytest.mark.parametrize("content", [None, b"", b"password\n", b"0123456789\n"])
+def test_what_is_no_list_of_hashes_prevents_startup(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "list"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ImproperlyConfigured, match="COUNTERSIGN_BREACHED_PASSWORDS_FILE"):
+        hash_list("COUNTERSIGN_BREACHED_PASSWORDS_FILE", str(file))
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def webhook(receiver: HttpReceiver, settings: Settings) -> HttpReceiver:
 def chat_url(receiver: HttpReceiver, settings: Settings) -> str:
     """The receiver as a chat service inside one's own network."""
     settings.NOTIFY_PRIVATE_ADDRESSES = True
+    settings.NOTIFY_CHAT_HOSTS = ["127.0.0.1", "localhost"]
     return f"json://127.0.0.1:{receiver.port}/a-token"
 
 

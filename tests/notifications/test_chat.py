@@ -11,7 +11,13 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.notifications.channels import chat
 from backoffice.notifications.channels.chat import ChatUrlError, chat_service
-from backoffice.notifications.channels.network import AddressRefusedError, connections_to, is_public
+from backoffice.notifications.channels.network import (
+    AddressRefusedError,
+    connections_to,
+    is_listed,
+    is_public,
+    names_of,
+)
 from backoffice.notifications.delivery import deliver_chat_due
 from backoffice.notifications.models import Channel, ChatChannel, Message
 from backoffice.notifications.preferences import save_chat_channel
@@ -102,6 +108,64 @@ def test_a_connection_is_checked_where_it_is_made(receiver: HttpReceiver) -> Non
         other.join(10)
     assert len(receiver.bodies) == 2
     assert issubclass(AddressRefusedError, OSError)
+
+
+def test_a_persons_own_channel_is_at_a_listed_host(approver: User, chat_url: str, settings: Settings) -> None:
+    settings.NOTIFY_CHAT_HOSTS = ["ntfy.sh", "*.office.example"]
+    for url in ("jsons://example.com/x", chat_url, "ntfys://ntfy.example/topic", "jsons://office.example/x"):
+        with pytest.raises(ChatUrlError, match="COUNTERSIGN_NOTIFY_CHAT_HOSTS"):
+            save_chat_channel(approver, url)
+    for url in ("ntfys://topic", "ntfys://ntfy.sh/topic", "jsons://chat.office.example/x"):
+        save_chat_channel(approver, url)
+
+
+def test_a_saved_channel_at_a_host_no_longer_listed_gets_nothing(
+    waiting: None, receiver: HttpReceiver, settings: Settings
+) -> None:
+    settings.NOTIFY_CHAT_HOSTS = ["ntfy.sh"]
+    assert deliver_chat_due() == 0
+    assert receiver.bodies == []
+    assert problem() == "address_refused"
+
+
+def test_no_connection_is_made_to_a_host_that_is_not_listed(receiver: HttpReceiver) -> None:
+    """Where it is made, whatever the URL of the service leads to."""
+    url = receiver.url.replace("127.0.0.1", "localhost")
+    with names_of(["127.0.0.1", "*.localhost"]):
+        with pytest.raises(requests.ConnectionError, match="not listed"):
+            requests.post(url, timeout=5)
+        assert receiver.bodies == []
+        requests.post(receiver.url, data=b"{}", timeout=5)
+    requests.post(url, data=b"{}", timeout=5)  # outside the block
+    assert len(receiver.bodies) == 2
+
+
+def test_a_shared_channel_is_at_the_host_that_the_configuration_names(
+    preparer: User, approver: User, chat_url: str, receiver: HttpReceiver, settings: Settings
+) -> None:
+    settings.NOTIFY_CHAT_HOSTS, settings.NOTIFY_CHATS = [], [chat_url]
+    settings.NOTIFY_SHARED_GROUPS = ["waiting"]
+    factories.prepared(preparer)
+    record_events_due()
+    assert deliver_chat_due() == 1
+    assert len(receiver.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts", "listed"),
+    [
+        ("Slack.com", ["slack.com"], True),
+        ("slack.com.", ["slack.com"], True),
+        ("hooks.slack.com", ["slack.com"], False),
+        ("slack.com.example", ["slack.com"], False),
+        ("a.zulipchat.com", ["*.zulipchat.com"], True),
+        ("zulipchat.com", ["*.zulipchat.com"], False),
+        ("evilzulipchat.com", ["*.zulipchat.com"], False),
+        ("anything.example", [], False),
+    ],
+)
+def test_a_listed_host_is_the_host_itself_or_below_a_star(name: str, hosts: list[str], listed: bool) -> None:
+    assert is_listed(name, hosts) == listed
 
 
 @pytest.mark.parametrize(

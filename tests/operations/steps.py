@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.test import Client
@@ -9,8 +10,9 @@ from django.utils import timezone
 
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.states import CLOSED
+from backoffice.operations.states import CLOSED, Outcome, Status
 from tests import factories
+from tests.operations.kinds.samples import SAMPLES
 
 
 def show(client: Client, operation: Operation, part: str = "", **query: str) -> Any:
@@ -39,6 +41,21 @@ def put(operation: Operation, *statuses: str) -> Operation:
         closed = {"closed_at": timezone.now()} if status in CLOSED else {}
         Operation.objects.filter(pk=operation.pk).update(status=status, **closed)
     return Operation.objects.get(pk=operation.pk)
+
+
+def charge(kind: str, preparer: User, fee: str | None, *, days_ago: int = 0, **changes: Any) -> Operation:
+    """An operation of this kind succeeded so many days ago, and the provider charged this fee."""
+    content = SAMPLES[kind].model_copy(update={"duplicate_reason": str(uuid.uuid4()), **changes})
+    operation = factories.prepared_of_kind(kind, content, preparer)
+    sent = timezone.now() - timedelta(days=days_ago)
+    factories.attempt(
+        operation,
+        started_at=sent,
+        closed_at=sent,
+        outcome=Outcome.SUCCEEDED,
+        fee=None if fee is None else Decimal(fee),
+    )
+    return put(operation, Status.APPROVED, Status.SENDING, Status.SUCCEEDED)
 
 
 def let_second_factor_age(client: Client) -> None:

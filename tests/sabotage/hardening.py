@@ -9,6 +9,18 @@ _CHANGED = "tests/retention/test_archives.py::test_a_changed_archive_is_refused"
 
 HARDENING = (
     Safeguard(
+        "a person's own chat channel is at a listed host",
+        "backoffice.notifications.channels.network:_check_connection",
+        {"if not is_listed(": "if hosts is None and not is_listed("},
+        "tests/notifications/test_chat.py::test_no_connection_is_made_to_a_host_that_is_not_listed",
+    ),
+    Safeguard(
+        "a password of the list of breaches is refused",
+        "backoffice.accounts.protection.breached_passwords:is_listed",
+        {"== wanted": "== wanted + wanted"},
+        "tests/accounts/test_passwords.py::test_a_password_of_the_list_of_breaches_is_refused",
+    ),
+    Safeguard(
         "nothing starts with a secret that repeats few characters",
         f"{_CHECKS}:secret_problems",
         {"len(set(secret)) < _MIN_DIFFERENT": "not secret"},

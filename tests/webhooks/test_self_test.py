@@ -1,5 +1,6 @@
 """A test delivery travels over real HTTP to our own callback URL, is marked, and starts nothing."""
 
+import ssl
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +25,8 @@ from payments_gateway.webhooks import self_signed_webhook
 from tests.operations.conftest import provider as provider
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Stub
+from tests.payments_gateway.transport.test_tls import certificate as certificate
+from tests.payments_gateway.transport.test_tls import tls as tls
 from tests.payments_gateway.vectors.make_vectors import delivery
 from tests.stub_provider import StubProvider
 from tests.webhooks.conftest import UseKeys
@@ -52,6 +55,16 @@ def test_a_test_delivery_arrives_over_http_and_is_marked(public: str, administra
     assert (stored.verdict, stored.event, stored.response_status) == ("test", TEST_EVENT, 200)
     assert stored.headers["User-Agent"] == "Countersign test delivery"
     assert stored.problem == ""
+
+
+def test_a_certificate_that_is_not_publicly_trusted_is_reported(
+    administrator: User, settings: Settings, tls: ssl.SSLContext
+) -> None:
+    with Stub(stub.answer(200, {}), tls=tls) as server:
+        report = sent_to(f"https://127.0.0.1:{server.port}", settings, administrator)
+    assert report.result == SelfTestResult.NOT_REACHED
+    assert "certificate" in report.sentence
+    assert server.requests == []
 
 
 def test_a_test_delivery_needs_no_key_of_the_provider(

@@ -11,6 +11,7 @@ from django.utils import translation
 from django.views.defaults import server_error
 
 from backoffice.core.cached_reads import cached_in_process
+from backoffice.core.database.time_limits import has_waited_too_long
 from backoffice.core.isolation import is_database_unavailable
 from backoffice.core.telemetry.readiness import State, part_states
 
@@ -51,14 +52,19 @@ def _readiness(request: HttpRequest) -> HttpResponse:
 
 
 def failed_request(request: HttpRequest) -> HttpResponse:
-    """The response to an exception that no view handled (`handler500`): 503 if the database is away, or 500."""
+    """The response to an exception that no view handled (`handler500`): 503 if the database is away or busy, or 500."""
     exc = sys.exc_info()[1]
-    if not isinstance(exc, DatabaseError) or not is_database_unavailable(exc):
+    if not isinstance(exc, DatabaseError):
         return server_error(request)
-    logger.error("The database cannot be reached or is read-only: %s", type(exc).__name__)
+    if is_busy := has_waited_too_long(exc):
+        logger.error("The database was busy and cancelled what a request waited for: %s", exc.__cause__)
+    elif is_database_unavailable(exc):
+        logger.error("The database cannot be reached or is read-only: %s", type(exc).__name__)
+    else:
+        return server_error(request)
     language = translation.get_language_from_request(request)
     with translation.override(language):
-        page = loader.render_to_string("503.html")
+        page = loader.render_to_string("503.html", {"is_busy": is_busy})
     return HttpResponse(
         page,
         status=503,

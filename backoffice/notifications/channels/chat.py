@@ -1,9 +1,10 @@
 """Deliver to chat and push services by apprise, at a URL that names the service and holds its token.
 
-A person may enter such a URL, so it is limited: services that are reached over HTTPS, no redirect, no parameter that
-reads a file or another address, and public addresses only.
+A person may enter such a URL, so it is limited: services that are reached over HTTPS, at the hosts that
+`NOTIFY_CHAT_HOSTS` lists, no redirect, no parameter that reads a file or another address, and public addresses only.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +14,14 @@ from django.conf import settings
 from django.utils.translation import gettext
 
 from backoffice.notifications.channels.errors import DeliveryError
-from backoffice.notifications.channels.network import TooSlowError, connections_to, is_public, within
+from backoffice.notifications.channels.network import (
+    TooSlowError,
+    connections_to,
+    is_listed,
+    is_public,
+    names_of,
+    within,
+)
 from backoffice.notifications.contents import Contents
 from backoffice.notifications.models import Problem
 
@@ -46,6 +54,8 @@ _SERVICES = frozenset(
 )
 _UNENCRYPTED = frozenset({"gotify", "json", "matrix", "mmost", "ntfy", "rocket", "signal"})
 """The same over HTTP, for servers inside one's own network only."""
+_ON_ANY_SERVER = _UNENCRYPTED | {f"{name}s" for name in _UNENCRYPTED} | {"workflow", "workflows"}
+"""Those whose URL names the server; in the mode `cloud` it does not."""
 _PARAMETERS = frozenset({"api-version", "mode", "priority", "sig", "sound", "sp", "sv", "thread", "topic"})
 """What a URL may say of itself. Others of apprise follow redirects, read files or switch verification off."""
 
@@ -56,10 +66,11 @@ class ChatUrlError(Exception):
 
 @dataclass(frozen=True)
 class ChatService:
-    """A service that can be notified, and its name."""
+    """A service that can be notified, its name, and the server that the URL names; empty for the service's own."""
 
     plugin: NotifyBase
     name: str
+    server: str
 
 
 def chat_service(url: str) -> ChatService:
@@ -78,14 +89,37 @@ def chat_service(url: str) -> ChatService:
     plugin = Apprise.instantiate({**parts, **limits}, asset=_asset())
     if plugin is None:
         raise ChatUrlError(gettext("This is not a complete URL of this service."))
-    return ChatService(plugin, str(plugin.service_name))
+    names_server = parts["schema"] in _ON_ANY_SERVER and getattr(plugin, "mode", "") != "cloud"
+    return ChatService(plugin, str(plugin.service_name), str(plugin.host) if names_server else "")
+
+
+def own_chat_service(url: str) -> ChatService:
+    """The service of a URL that a person entered: its server is listed. Raises ChatUrlError."""
+    service = chat_service(url)
+    if service.server and not is_listed(service.server, settings.NOTIFY_CHAT_HOSTS):
+        raise ChatUrlError(
+            gettext(
+                "Chat channels at {host} are not allowed. Ask the operator to add it to "
+                "COUNTERSIGN_NOTIFY_CHAT_HOSTS."
+            ).format(host=service.server)
+        )
+    return service
 
 
 def send_chat(contents: Contents, *, url: str) -> None:
-    """Send one message to the service. Raises DeliveryError."""
+    """Send one message to a service that the configuration names. Raises DeliveryError."""
+    _send(contents, url, is_own=False)
+
+
+def send_own_chat(contents: Contents, *, url: str) -> None:
+    """Send one message to a service that a person named: to a listed host only. Raises DeliveryError."""
+    _send(contents, url, is_own=True)
+
+
+def _send(contents: Contents, url: str, *, is_own: bool) -> None:
     try:
-        service = chat_service(url)
-        is_sent = within(SECONDS, partial(_notify, service.plugin, contents))
+        service = own_chat_service(url) if is_own else chat_service(url)
+        is_sent = within(SECONDS, partial(_notify, service.plugin, contents, is_own=is_own))
     except ChatUrlError as exc:
         raise DeliveryError(Problem.ADDRESS_REFUSED) from exc
     except TooSlowError as exc:
@@ -96,8 +130,8 @@ def send_chat(contents: Contents, *, url: str) -> None:
         raise DeliveryError(Problem.REFUSED)
 
 
-def _notify(plugin: NotifyBase, contents: Contents) -> bool:
-    with connections_to(is_public):
+def _notify(plugin: NotifyBase, contents: Contents, *, is_own: bool) -> bool:
+    with connections_to(is_public), names_of(settings.NOTIFY_CHAT_HOSTS) if is_own else nullcontext():
         return bool(plugin.notify(title=f"Countersign: {contents.subject}", body="\n\n".join(contents.lines)))
 
 

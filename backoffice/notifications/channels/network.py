@@ -1,4 +1,4 @@
-"""Limits of what goes to an address that a person or the configuration names: which addresses, and how long.
+"""Limits of what goes to an address that a person or the configuration names: which hosts and addresses, and how long.
 
 Every connection is checked where it is made, after the name was resolved, so a redirect or a name that resolves to
 another address the second time leads nowhere else.
@@ -7,7 +7,7 @@ another address the second time leads nowhere else.
 import ipaddress
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,7 +23,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class AddressRefusedError(OSError):
-    """A connection to a private, link-local, loopback or other address that is not public was refused."""
+    """A connection to an address that is not public, or to a host that is not listed, was refused."""
 
 
 class TooSlowError(Exception):
@@ -51,7 +51,16 @@ def is_public_or_loopback(address: Address) -> bool:
     return is_public(address) or address.is_loopback
 
 
+def is_listed(host: str, hosts: Collection[str]) -> bool:
+    """Whether these hosts name this one: `slack.com` itself only, `*.zulipchat.com` every name below it."""
+    name = host.lower().rstrip(".")
+    return any(
+        name == one or (one.startswith("*.") and name.endswith(one[1:])) for one in map(str.lower, hosts)
+    )
+
+
 _allowed: ContextVar[Callable[[Address], bool] | None] = ContextVar("allowed addresses", default=None)
+_hosts: ContextVar[Collection[str] | None] = ContextVar("listed hosts", default=None)
 
 
 @contextmanager
@@ -68,6 +77,17 @@ def connections_to(allowed: Callable[[Address], bool]) -> Iterator[None]:
         _allowed.reset(token)
 
 
+@contextmanager
+def names_of(hosts: Collection[str]) -> Iterator[None]:
+    """Within the block, this thread resolves the names of these hosts only, so it connects to no other."""
+    _watch_connections()
+    token = _hosts.set(hosts)
+    try:
+        yield
+    finally:
+        _hosts.reset(token)
+
+
 @cache
 def _watch_connections() -> None:
     """Install the check in this process; a hook cannot be removed."""
@@ -75,6 +95,10 @@ def _watch_connections() -> None:
 
 
 def _check_connection(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "socket.getaddrinfo" and (hosts := _hosts.get()) is not None:
+        name = arguments[0]
+        if not is_listed(name.decode() if isinstance(name, bytes) else str(name), hosts):
+            raise AddressRefusedError("this host is not listed")
     if event != "socket.connect" or (allowed := _allowed.get()) is None:
         return
     target = arguments[1]  # after the name was resolved; a text for a socket in the file system

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import permission_required
@@ -18,12 +18,12 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import halves_to_pass_on
-from backoffice.core.cached_reads import failed_read_text
+from backoffice.core.cached_reads import cached_in_process, failed_read_text
 from backoffice.ledger import balances as ledger_services
 from backoffice.ledger.balances import balances_with_long_trend
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import cached_break_count
-from backoffice.ledger.transactions.volumes import currency_flows
+from backoffice.ledger.transactions.volumes import CurrencyFlow, currency_flows
 from backoffice.operations import permissions
 from backoffice.operations.approval.waiting import batches_of, waiting_for
 from backoffice.operations.models.operations import Operation
@@ -37,6 +37,7 @@ from payments_gateway import CURRENCIES, GatewayError
 SHOWN_PER_GROUP = 5
 CHARTS = 3
 """As many as the currencies that the provider keeps balances in, and as fit beside each other."""
+FLOWS_KEPT_SECONDS = 10.0
 ENDED_WITHIN = timedelta(days=30)
 URGENT_WITHIN = timedelta(hours=1)
 """The remaining time below which an operation is urgent; a conversion has thirty minutes in all."""
@@ -170,12 +171,17 @@ def _balances_context(person: User, now: datetime) -> dict[str, object]:
     if person.has_perm("ledger.view_balance"):
         seen["balances"] = balances_with_long_trend(now)
     if person.has_perm("ledger.view_transaction"):
-        flows = currency_flows(now.astimezone(UTC).date())
+        flows = _flows_until(now.astimezone(UTC).date())
         flows.sort(key=lambda flow: flow.currency not in CURRENCIES)
         seen["flows"], seen["other_flows"] = flows[:CHARTS], flows[CHARTS:]
         seen["mirror"] = mirror_state()
         seen["breaks"] = cached_break_count()
     return seen
+
+
+def _flows_until(day: date) -> list[CurrencyFlow]:
+    """The thirty days up to this one, as they were a moment ago: nothing is decided by them."""
+    return cached_in_process(f"flows-{day}", lambda: currency_flows(day), FLOWS_KEPT_SECONDS)
 
 
 def _operations_context(person: User, now: datetime) -> dict[str, object]:

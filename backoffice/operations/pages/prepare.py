@@ -96,7 +96,9 @@ class RecipientChoiceForm(PageForm):
         return self.known.has_more or bool(self._typed("text"))
 
     def clean_account(self) -> RecipientOption:
-        found = recipient_option(self.user, self.kind, self.cleaned_data["account"])
+        ref = self.cleaned_data["account"]
+        offered = (one for one in (*self.known.registered, *self.known.recent) if one.ref == ref)
+        found = next(offered, None) or recipient_option(self.user, self.kind, ref)
         if found is None:
             raise forms.ValidationError(
                 gettext("This recipient is no longer available. Nothing was filled in. Select another.")
@@ -165,10 +167,10 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     if request.method != "POST":
         if is_navigation(request) and "submission" not in request.GET:
             return redirect(_with_submission(request))
-        given, draft = _prefilled(request, kind), _draft(request)
-        return _form_page(
-            request, kind, _as_typed(kind, draft, given) if draft else kind.form_type(initial=given)
-        )
+        original, draft = _original(request, kind), _draft(request)
+        given = _prefilled(request, kind, original)
+        form = _as_typed(kind, draft, given) if draft else kind.form_type(initial=given)
+        return _form_page(request, kind, form, original=original)
     _keep_draft(request, kind)
     steps = {"check": _check, "find": _edit, "use": _fill_in_account, "change": _edit, "prepare": _prepare}
     return steps.get(request.POST.get("step", ""), _review)(request, kind)
@@ -307,9 +309,12 @@ def _form_page(
     """The page with the form.
 
     `shown`: `check` is the form after the provider's checks, `duplicates` the same payments before, `waiting`
-    the operation with the same content, `choice` the choice of an account and `chosen` the one filled in.
+    the operation with the same content, `choice` the choice of an account and `chosen` the one filled in. `original`
+    is what is copied, if it was read already.
     """
     form.set_focus()
+    if "original" not in shown:
+        shown["original"] = _original(request, kind)
     reported = balances.stored_balances()
     context = {
         "kind": kind,
@@ -318,7 +323,6 @@ def _form_page(
             [f"operations/kinds/{kind.name}_form.html", "operations/_default_form.html"]
         ),
         "submission": _submission(request),
-        "original": _original(request, kind),
         "balances": reported,
         "full_balances": full_balances(kind, form, reported),
         "choice": lambda: RecipientChoiceForm(
@@ -415,15 +419,14 @@ def _as_typed(
     return form
 
 
-def _prefilled(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
-    """Initial values from the query string (`?currency=NGN`) or an earlier operation (`?copy=`)."""
+def _prefilled(request: StaffRequest, kind: OperationKind[Any], original: Operation | None) -> dict[str, Any]:
+    """Initial values from the query string (`?currency=NGN`) or the operation that is copied."""
     given = {name: value for name, value in request.GET.items() if name not in kind.form_type.secret_fields}
-    return {**given, **_copied_values(request, kind)}
+    return {**given, **_copied_values(kind, original)}
 
 
-def _copied_values(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
+def _copied_values(kind: OperationKind[Any], original: Operation | None) -> dict[str, Any]:
     """The values to prepare the same again; 404 if the content is no longer readable."""
-    original = _original(request, kind)
     try:
         return kind.initial(read_content(original)[1]) if original else {}
     except ContentUnreadableError as exc:

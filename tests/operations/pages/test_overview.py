@@ -197,7 +197,7 @@ def test_a_user_without_a_role_is_told_what_to_do(client: Client, sign_in: SignI
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator"])
-def test_the_overview_takes_at_most_eight_queries_and_is_small(
+def test_the_overview_takes_few_queries_and_is_small(
     client: Client,
     sign_in: SignIn,
     request: pytest.FixtureRequest,
@@ -216,8 +216,11 @@ def test_the_overview_takes_at_most_eight_queries_and_is_small(
     browser = sign_in(client, request.getfixturevalue(person))
     for asked_now_and_then in (pause.cached_pause, key_list.expiring_keys):
         asked_now_and_then()
-    first_steps = 1 if person == "administrator" else 0  # until the first payment
-    with django_assert_max_num_queries(8 + first_steps):
+    page(browser)  # the flows of thirty days are cached for a moment
+    more = {"approver": 1, "administrator": 2}.get(
+        person, 0
+    )  # what waits for them; and until the first payment
+    with django_assert_max_num_queries(6 + more):
         html = page(browser)
     assert len(tables(html)) == 3
     assert len(gzip.compress(html.encode())) <= 14 * 1024

@@ -282,11 +282,11 @@ def test_preparing_needs_the_permission(sign_in: SignIn, approver: User, address
     assert sign_in(Client(), approver).post(address, filled_in("Ada Obi")).status_code == 403
 
 
-def test_the_form_takes_at_most_eight_queries(
+def test_a_copied_form_takes_at_most_seven_queries(
     as_preparer: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     copied = factories.prepared(preparer)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(7):
         as_preparer.get(f"{ADDRESS}?copy={copied.pk}")
 
 

@@ -1,25 +1,58 @@
-"""Replaces Django's `manage.py migrate`: connects as the owner of the tables, and then
+"""Replaces Django's `manage.py migrate`: connects as the owner of the tables, waits for no lock for long, and then
 grants the role that runs its rights.
 """
 
+import time
 from typing import Any
 
+from django.conf import settings
+from django.core.management import CommandError
 from django.core.management.commands import migrate
+from django.db import OperationalError
 
 from backoffice.core.database.grants import connected_as_owner, has_owner, refresh_grants, runtime_role
+from backoffice.core.database.time_limits import has_waited_too_long, limited_lock_waits
+
+TRIES = 5
+PAUSE = 10.0  # seconds, in which whoever waited behind the migration goes on
 
 
 class Command(migrate.Command):
-    """Without a role that owns the tables (`COUNTERSIGN_MIGRATION_DATABASE_URL`), as in Django."""
+    """Without a role that owns the tables (`COUNTERSIGN_MIGRATION_DATABASE_URL`), as the role that runs."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not has_owner():
-            super().handle(*args, **options)
+            self._migrate(*args, **options)
             return
         with connected_as_owner():
-            super().handle(*args, **options)
+            self._migrate(*args, **options)
             if not (options["plan"] or options["check_unapplied"]):
                 role = runtime_role()
                 done = "Refreshed" if refresh_grants(role) else "Nothing to change in"
                 if options["verbosity"]:
                     self.stdout.write(f"{done} the rights of the database role {role}.")
+
+    def _migrate(self, *args: Any, **options: Any) -> None:
+        """Run Django's command, again if a table is in use. Raises CommandError if it remains in use.
+
+        Each migration is one transaction, so nothing remains of one that is cancelled, and those before it are not
+        run again.
+        """
+        for number in range(1, TRIES + 1):
+            try:
+                with limited_lock_waits(settings.MIGRATION_LOCK_TIMEOUT):
+                    super().handle(*args, **options)
+                return
+            except OperationalError as exc:
+                if not has_waited_too_long(exc):
+                    raise
+                if number == TRIES:
+                    raise CommandError(
+                        "A table that this migration changes remained in use. Nothing of it was done, and processes "
+                        "go on. End what uses the table and run manage.py migrate again: docs/operator/upgrade.md, "
+                        "If a table is in use."
+                    ) from exc
+            self.stdout.write(
+                f"A table is in use. Trying again in {PAUSE:.0f} seconds ({number} of {TRIES})."
+            )
+            time.sleep(PAUSE)

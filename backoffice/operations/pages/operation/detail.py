@@ -70,8 +70,6 @@ from backoffice.operations.pages.operation.paid_elsewhere import (
     with_resolution,
 )
 from backoffice.operations.pages.operation.panel import (
-    DecisionSummary,
-    decision_summary,
     next_step,
     nothing_sent_text,
     panel_for,
@@ -88,6 +86,7 @@ from backoffice.operations.pages.operation.status import (
     steps,
     total_debit,
 )
+from backoffice.operations.pages.operation.summary import DecisionSummary, decision_summary
 from backoffice.operations.pages.operation.waiting import Waiting, required_of, waiting_of, with_escalation
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient

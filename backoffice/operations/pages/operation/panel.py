@@ -1,10 +1,7 @@
-"""The decision panel of an operation: what would be sent, what this user may do now, and why it was not sent."""
+"""The decision panel of an operation: what its status means, what this user may do now, and why it was not sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from decimal import Decimal
-from typing import Any
 
 from django.conf import settings
 from django.utils.functional import Promise
@@ -14,12 +11,10 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
-from backoffice.operations.kinds.base import Debit, Facts, LocalKind
-from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, permission_for
+from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.monitoring import Pause
@@ -39,10 +34,8 @@ from backoffice.operations.pages.operation.status import (
 from backoffice.operations.pages.operation.waiting import Waiting, holder_text, waiting_text, waiting_title
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
 from backoffice.operations.refusals import OperationAction, Refusal, sentence
-from backoffice.operations.selectors import first_payment_text
 from backoffice.operations.states import (
     AWAITING_PROVIDER,
-    BEFORE_SENDING,
     NOT_EXECUTED,
     PROVEN_NOT_EXECUTED,
     Outcome,
@@ -65,75 +58,6 @@ class DecisionPanel:
     may_copy: bool = False
     may_resolve: bool = False
     is_applied_locally: bool = False
-
-
-@dataclass(frozen=True)
-class DecisionSummary:
-    """What the panel shows of an operation that is not sent yet: its content, its debit, who must approve it.
-
-    `debit` is None if no balance is debited, and `balance` if none was ever reported. `waiting` is what it waits
-    for. `first_payment` is a warning, and `name_check` says when the bank was last asked
-    for the name of the holder; both may be empty. `approval_texts` are those of a kind that is applied here.
-    """
-
-    facts: Facts
-    debit: Debit | None
-    moves_money: bool
-    balance: Decimal | None
-    balance_as_of: datetime | None
-    given: Sequence[str]
-    needed: int
-    waiting: Waiting | None
-    first_payment: str
-    name_check: str
-    approval_texts: tuple[str, str] | None
-
-    @property
-    def missing(self) -> int:
-        """How many approvals are still needed."""
-        return max(self.needed - len(self.given), 0)
-
-    @property
-    def balance_after(self) -> Decimal | None:
-        """The last reported balance without the amount, before the fee; None if either is not known."""
-        if self.debit is None or self.balance is None:
-            return None
-        return SUM_CONTEXT.subtract(self.balance, self.debit.amount)
-
-
-def decision_summary(
-    operation: Operation, kind: AnyKind | None, payload: Any, waiting: Waiting | None
-) -> DecisionSummary | None:
-    """The summary of an operation that is not sent yet, otherwise None. `kind` is None if the content cannot be read.
-
-    The operation comes from `selectors.operation_page`.
-    """
-    if operation.status not in BEFORE_SENDING:
-        return None
-    debit = kind.debit(payload) if kind else None
-    return DecisionSummary(
-        facts=kind.decision_facts(payload) if kind else [],
-        debit=debit,
-        moves_money=kind is not None and kind.exposure(payload) is not None,
-        balance=getattr(operation, "balance_amount", None),
-        balance_as_of=getattr(operation, "balance_as_of", None),
-        given=[approval.approved_by for approval in operation.approvals.all()],
-        needed=operation.approvals_needed,
-        waiting=waiting,
-        first_payment=first_payment_text(operation) if kind else "",
-        name_check=_name_check_text(operation, payload),
-        approval_texts=kind.approval_texts(payload) if isinstance(kind, LocalKind) else None,
-    )
-
-
-def _name_check_text(operation: Operation, payload: Any) -> str:
-    """When the bank was last asked for a name that it did not confirm; empty if the name was checked."""
-    if not getattr(payload, "name_not_checked", ""):
-        return ""
-    return gettext(
-        "The bank was last asked for the name when this was prepared, {time}, and did not confirm it. It is not "
-        "asked again."
-    ).format(time=local_time(operation.prepared_at))
 
 
 _APPLIED = (_("Applied"), _("Applied by the last approval. No payment was sent."))

@@ -1,22 +1,26 @@
 """What the decision panel shows beside its buttons: what is decided, what it debits, and who must approve it."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
+from django.utils import timezone
 from django.utils.html import strip_tags
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
+from backoffice.core.web.formatting import local_day
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.pages.page_text import balance
-from tests.operations.steps import put, show, text_of
+from tests.operations.steps import charge, put, show, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -61,6 +65,47 @@ def test_the_fee_is_not_known_before_sending_and_the_balance_has_its_age(
     shown = panel_of(as_approver, operation)
     assert "Fee Not reported before sending Total debit NGN 250,000.00 plus fee" in shown
     assert "Balance after NGN 8,162,090.55 less fee (last reported less than 1 min ago)" in shown
+
+
+@pytest.mark.parametrize("statuses", [(), ("approved",)])
+def test_the_fee_of_the_last_time_is_shown_as_that(
+    as_approver: Client, preparer: User, operation: Operation, statuses: tuple[str, ...]
+) -> None:
+    charge("withdrawal", preparer, "50", days_ago=4)
+    charge("withdrawal", preparer, "45", days_ago=9)
+    charge("withdrawal", preparer, None, days_ago=1)
+    put(operation, *statuses)
+    day = local_day(timezone.now() - timedelta(days=4))
+    shown = panel_of(as_approver, operation)
+    assert f"Fee Not reported before sending Last time: NGN 50.00 on {day} Total debit" in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [("transfer", {}), ("withdrawal", {"currency": "USD"}), ("wallet_transfer", {"currency": "NGN"})],
+    ids=["kind", "currency", "kind on a network"],
+)
+def test_the_fee_of_another_kind_or_currency_is_not_shown(
+    as_approver: Client, preparer: User, operation: Operation, kind: str, changes: dict[str, Any]
+) -> None:
+    charge(kind, preparer, "50", **changes)
+    assert "Last time" not in panel_of(as_approver, operation)
+
+
+def test_the_fee_of_what_did_not_succeed_is_not_shown(
+    as_approver: Client, preparer: User, operation: Operation
+) -> None:
+    failed = factories.prepared_to_another_account(preparer)
+    factories.attempt(put(failed, "approved", "sending", "unknown"), fee=Decimal(50))
+    assert "Last time" not in panel_of(as_approver, operation)
+
+
+def test_the_last_fee_is_that_on_the_same_network(as_approver: Client, preparer: User) -> None:
+    operation = factories.prepared_of_kind("wallet_transfer", SAMPLES["wallet_transfer"], preparer)
+    charge("wallet_transfer", preparer, "0.2", network="POLYGON")
+    assert "Last time" not in panel_of(as_approver, operation)
+    charge("wallet_transfer", preparer, "1", days_ago=3)
+    assert "Last time: USDT 1.000000 on" in panel_of(as_approver, operation)
 
 
 def test_a_balance_that_does_not_cover_the_amount_is_named(as_approver: Client, operation: Operation) -> None:
@@ -126,6 +171,7 @@ def test_the_page_takes_few_queries(  # noqa: PLR0917
     statuses: tuple[str, ...],
 ) -> None:
     balance()
+    charge("withdrawal", operation.preparer, "50")
     put(operation, *statuses)
     client = sign_in(Client(), request.getfixturevalue(person))
     show(client, operation)  # the counts in the menu and the pause are cached for a second

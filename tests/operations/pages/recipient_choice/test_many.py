@@ -61,11 +61,11 @@ def test_the_pages_stay_within_their_queries_and_bytes(
     for _ in range(12):
         factories.prepared_to_another_account(preparer)
     asked: list[tuple[Callable[[], Any], int]] = [
-        (lambda: as_preparer.get(WITHDRAWAL), 9),
-        (lambda: as_preparer.get(PAYMENT), 9),
+        (lambda: as_preparer.get(WITHDRAWAL), 6),
+        (lambda: as_preparer.get(PAYMENT), 6),
         (
             lambda: use(as_preparer, f"registered-{rent.recipient}"),
-            12,
+            11,
         ),  # three of them keep the draft in the session
     ]
     for ask, most in asked:
