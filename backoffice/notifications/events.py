@@ -12,7 +12,8 @@ from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.actions import Action
-from backoffice.operations.refusals import OperationAction, Refusal
+from backoffice.operations.lifecycle.transitions import OperationAction
+from backoffice.operations.refusals import Refusal
 
 
 class Group(TextChoices):

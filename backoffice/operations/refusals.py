@@ -1,4 +1,4 @@
-"""The codes of refused actions, and their sentences."""
+"""Why an action is refused: the codes, and their sentences."""
 
 from collections.abc import Mapping
 
@@ -11,18 +11,6 @@ from backoffice.core.web.formatting import code_sentence, local_time_of_iso
 from backoffice.operations.states import Status
 from backoffice.policies.document import Level
 from backoffice.policies.sentences import kind_name, level_text
-
-
-class OperationAction(TextChoices):
-    """The action that was refused, as the audit log names it."""
-
-    PREPARE = "prepare"
-    APPROVE = "approve"
-    APPROVE_AND_RELEASE = "approve_and_release"
-    REJECT = "reject"
-    CANCEL = "cancel"
-    RELEASE = "release"
-    SEND = "send"
 
 
 class Refusal(TextChoices):

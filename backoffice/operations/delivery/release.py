@@ -39,12 +39,12 @@ from backoffice.operations.errors import (
 )
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
-from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
+from backoffice.operations.lifecycle.transitions import OperationAction, audit_refusals, record_refusal
 from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, RecordFault
-from backoffice.operations.refusals import OperationAction, Refusal
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Outcome, Status
 
 SEND_TASK = "operations.send"

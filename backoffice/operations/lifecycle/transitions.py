@@ -7,6 +7,7 @@ from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import TextChoices
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
@@ -25,7 +26,7 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import LostAttempt
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.otp import OtpSecret
-from backoffice.operations.refusals import OperationAction, Refusal
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import CLOSED, IN_FLIGHT, Status
 
 Parameters = ParamSpec("Parameters")
@@ -78,6 +79,18 @@ def approve_all(operations: Sequence[Operation], *, decided_at: datetime) -> Non
         raise WrongStatusError
     for operation in operations:
         operation.status, operation.decided_at = Status.APPROVED, decided_at
+
+
+class OperationAction(TextChoices):
+    """The action that was refused, as the audit log names it."""
+
+    PREPARE = "prepare"
+    APPROVE = "approve"
+    APPROVE_AND_RELEASE = "approve_and_release"
+    REJECT = "reject"
+    CANCEL = "cancel"
+    RELEASE = "release"
+    SEND = "send"
 
 
 def audit_refusals(

@@ -54,13 +54,18 @@ from backoffice.operations.lifecycle.recipient import (
     lock_register,
 )
 from backoffice.operations.lifecycle.staff_change import apply_staff_change, lock_staff
-from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
+from backoffice.operations.lifecycle.transitions import (
+    OperationAction,
+    audit_refusals,
+    record_refusal,
+    transition,
+)
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_evidence, resolve_operation
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
-from backoffice.operations.refusals import OperationAction, Refusal
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 
 

@@ -30,7 +30,7 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.base import Debit, OperationKind, Payload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.otp_secret import keep_until_decided
-from backoffice.operations.lifecycle.transitions import audit_refusals
+from backoffice.operations.lifecycle.transitions import OperationAction, audit_refusals
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow
 from backoffice.operations.models.operations import (
     Attempt,
@@ -40,7 +40,7 @@ from backoffice.operations.models.operations import (
     new_reference,
 )
 from backoffice.operations.models.otp import TotpSecret
-from backoffice.operations.refusals import OperationAction, Refusal
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
 from backoffice.policies.document import stored_levels

@@ -53,6 +53,7 @@ from backoffice.operations.kinds.registry import (
 )
 from backoffice.operations.kinds.staff_change import progress_of_handover
 from backoffice.operations.lifecycle import transitions
+from backoffice.operations.lifecycle.transitions import OperationAction
 from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
@@ -92,7 +93,7 @@ from backoffice.operations.pages.payments import can_read_payments, created_paym
 from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient
 from backoffice.operations.payee_look_alikes import look_alike_warnings
 from backoffice.operations.policy import may_check_status, may_decide_any
-from backoffice.operations.refusals import OperationAction, Refusal
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
 from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow.bulk_release import is_sent_by, unfinished_bulk_release

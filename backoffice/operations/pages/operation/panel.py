@@ -17,6 +17,7 @@ from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
+from backoffice.operations.lifecycle.transitions import OperationAction
 from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import ResponseCode
@@ -33,7 +34,7 @@ from backoffice.operations.pages.operation.status import (
 )
 from backoffice.operations.pages.operation.waiting import Waiting, holder_text, waiting_text, waiting_title
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
-from backoffice.operations.refusals import OperationAction, Refusal, sentence
+from backoffice.operations.refusals import Refusal, sentence
 from backoffice.operations.states import (
     AWAITING_PROVIDER,
     NOT_EXECUTED,

@@ -12,9 +12,9 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice.accounts.models import User
 from backoffice.operations import errors
 from backoffice.operations.lifecycle import transitions
+from backoffice.operations.lifecycle.transitions import OperationAction
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import ResponseCode, coded
-from backoffice.operations.refusals import OperationAction
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.steps import do, put, show, text_of, unreadable
