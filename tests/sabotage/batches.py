@@ -55,8 +55,11 @@ BATCHES = (
     ),
     Safeguard(
         "limits look at the total of a batch",
-        "backoffice.operations.kinds.batch:BatchKind.limited_amounts",
-        {"(total.amount, total.largest)": "(total.largest,)"},
+        "backoffice.operations.descriptions:describe_batch",
+        {
+            "(total.amount, total.largest)": "(total.largest,)",
+            "(row.amount, whole.amount)": "(row.amount,)",
+        },
         f"{_TESTS}::test_limits_look_at_the_total_and_at_each_row",
     ),
     Safeguard(

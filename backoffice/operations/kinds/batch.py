@@ -111,14 +111,6 @@ class BatchKind(LocalKind[BatchPayload]):
         counted = ngettext("Approve {count} payout", "Approve {count} payouts", payload.count)
         return counted.format(count=payload.count), gettext("Nothing is sent yet.")
 
-    def limited_amounts(self, payload: BatchPayload) -> list[Debit]:
-        """The total and the largest row of each currency: the most demanding of them decides."""
-        return [
-            Debit(total.currency, amount)
-            for total in payload.totals
-            for amount in (total.amount, total.largest)
-        ]
-
     def listed_amount(self, payload: BatchPayload) -> Debit | None:
         """The total of a batch in one currency."""
         totals = payload.totals
