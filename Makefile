@@ -26,7 +26,7 @@ smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its
 rehearse: $(READY)  ## the production form on this machine against the sandbox, with one payment over TLS; ARGS=--stay keeps it running
 	@$(BIN)/python -m tools.rehearsal.rehearse $(ARGS)
 
-upgrade-check: $(READY)  ## the code of the last release makes a payment on the schema of this state; prints one line of JSON
+upgrade-check: $(READY)  ## the last release pays on the schema of this state, which finishes its rows; prints one line of JSON
 	@$(BIN)/python -m tools.upgrade.check
 
 drill: $(READY)  ## restore the database to each moment of a payment, from copy, dump, base backup and standby; prints one line of JSON

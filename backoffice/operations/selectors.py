@@ -233,7 +233,7 @@ def last_fees(kind_name: str) -> dict[tuple[str, str], Decimal]:
     return {(currency, network): fee for currency, network, fee in found if fee is not None}
 
 
-def _charged_attempts(kind: str | OuterRef) -> QuerySet[Attempt]:
+def _charged_attempts(kind: str | OuterRef) -> QuerySet[Any]:
     """The attempts whose fee the provider reported, of the newest operations of one kind that succeeded.
 
     Each has its `network`, on which the fee depends; empty for what is not sent on one.

@@ -2,7 +2,11 @@
 
 That is the moment of an upgrade in which the migrations have run and old processes still do; and a rollback. On
 PostgreSQL: migrated by the last release, then by this state; then the last release prepares, approves, sends and
-confirms a payment on it. It runs with the packages that its own locks name. Prints one line of JSON.
+confirms a payment on it. It runs with the packages that its own locks name.
+
+A second database has the rows of a business that the last release made (`rows`). After the migrations of this state
+each table has as many rows, the audit log and all integrity checks hold, and everything open can be finished. Prints
+one line of JSON.
 """
 
 import json
@@ -22,6 +26,10 @@ from tools.processes import ROOT, run_python
 from tools.upgrade.releases import Release, ReleaseUnknownError, last_release
 
 DATABASE = os.environ.get("UPGRADE_DATABASE", "postgres://postgres@127.0.0.1:5432/countersign_upgrade")
+WITH_ROWS = f"{DATABASE}_rows"
+ROWS = Path(__file__).with_name("rows.py")
+ENDED = {"succeeded", "failed", "rejected", "cancelled", "expired"}
+OF_DJANGO = ("django_", "auth_")  # tables of permissions and migrations, which migrating fills
 # Run by the last release, with its own tools and in its own folder.
 WORK = """
 import json, os, sys
@@ -34,13 +42,20 @@ with temporary_stack(Path(sys.argv[1]), extra=extra) as stack:
 print(json.dumps({**found, "passed": smoke.is_passed(found)}))
 """
 
+# Run by the last release and by this state, each in its own folder.
+RUN = """
+import runpy, sys, django
+django.setup()
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
 
 class UpgradeError(Exception):
     """A step failed; the message has what it printed."""
 
 
 def main() -> int:
-    """0 only if the last release's payment was made once, on the new schema."""
+    """0 only if the last release's payment was made once, on the new schema, and its rows were kept and finished."""
     began = time.monotonic()
     try:
         release = last_release()
@@ -61,37 +76,84 @@ def check(release: Release, folder: Path) -> dict[str, Any]:
     _run(old, "make", ".venv/ready")
     data = folder / "data"
     data.mkdir()
-    create_database()
+    drop_databases()
     try:
         own = {"COUNTERSIGN_DATABASE_URL": DATABASE, "COUNTERSIGN_DATA_DIR": str(data)}
+        _create(DATABASE)
         _python(old, "manage.py", "migrate", "--verbosity", "0", **own)
+        _create(WITH_ROWS, like=DATABASE)
         _python(ROOT, "manage.py", "migrate", "--verbosity", "0", **own)
-        printed = _python(old, "-c", WORK, str(folder / "stack"), UPGRADED_DATABASE=DATABASE)
+        result = _last_line(_python(old, "-c", WORK, str(folder / "stack"), UPGRADED_DATABASE=DATABASE))
+        rows = check_rows(old, folder / "rows")
     finally:
-        drop_database()
-    result: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
-    return result
+        drop_databases()
+    return result | {"rows": rows, "passed": result["passed"] and rows["passed"]}
 
 
-def create_database() -> None:
-    """An empty one."""
-    drop_database()
+def check_rows(old: Path, data: Path) -> dict[str, Any]:
+    """Migrate the rows that the last release makes, and finish them. Raises UpgradeError if a check finds a fault."""
+    data.mkdir()
+    own = {
+        "COUNTERSIGN_DATABASE_URL": WITH_ROWS,
+        "COUNTERSIGN_DATA_DIR": str(data),
+        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+    }
+    made = _last_line(_python(old, "-c", RUN, str(ROWS), "make", **own))
+    before = _rows_of_tables()
+    _python(ROOT, "manage.py", "migrate", "--verbosity", "0", **own)
+    after = _rows_of_tables()
+    lost = {name: [count, after.get(name)] for name, count in before.items() if after.get(name) != count}
+    for checked in ("verify_audit", "check_integrity --full"):
+        _python(ROOT, "manage.py", *checked.split(), **own)
+    finished = _last_line(_python(ROOT, "-c", RUN, str(ROWS), "finish", **own))
+    _python(ROOT, "manage.py", "check_integrity", "--full", **own)
+    return {
+        "made": made["statuses"],
+        "rows": sum(before.values()),
+        "changed_counts": lost,
+        "finished": finished["statuses"],
+        "exports": finished["exports"],
+        "passed": not lost and set(finished["statuses"]) <= ENDED and set(finished["exports"]) == {"done"},
+    }
+
+
+def _rows_of_tables() -> dict[str, int]:
+    """How many rows each table of the database with rows has, except those of Django itself."""
+    found = {}
+    with psycopg.connect(WITH_ROWS) as session:
+        tables = session.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        for (name,) in tables:
+            if not name.startswith(OF_DJANGO):
+                counted = session.execute(SQL("SELECT count(*) FROM {}").format(Identifier(name))).fetchone()
+                found[name] = counted[0] if counted else 0
+    return found
+
+
+def _last_line(printed: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
+    return found
+
+
+def _create(url: str, *, like: str = "") -> None:
+    """An empty database, or a copy of another one."""
+    copied = SQL(" TEMPLATE {}").format(_name(like)) if like else SQL("")
     with _server() as server:
-        server.execute(SQL("CREATE DATABASE {}").format(_name()))
+        server.execute(SQL("CREATE DATABASE {}").format(_name(url)) + copied)
 
 
-def drop_database() -> None:
-    """Drop what an earlier check left."""
+def drop_databases() -> None:
+    """Drop what this or an earlier check left."""
     with _server() as server:
-        server.execute(SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(_name()))
+        for url in (DATABASE, WITH_ROWS):
+            server.execute(SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(_name(url)))
 
 
 def _server() -> "psycopg.Connection[tuple[object, ...]]":
     return psycopg.connect(urlsplit(DATABASE)._replace(path="/postgres").geturl(), autocommit=True)
 
 
-def _name() -> Identifier:
-    return Identifier(urlsplit(DATABASE).path.strip("/"))
+def _name(url: str) -> Identifier:
+    return Identifier(urlsplit(url).path.strip("/"))
 
 
 def _python(project: Path, *arguments: str, **own: str) -> str:

@@ -88,13 +88,18 @@ def links_between(currency: str, first: datetime, last: datetime) -> Iterator[Ch
 
 def last_link_before(currency: str, moment: datetime) -> ChainLink | None:
     """The last record of the chain before that time; None if there is none."""
+    return links_around(currency, moment)[0]
+
+
+def links_around(currency: str, moment: datetime) -> tuple[ChainLink | None, ChainLink | None]:
+    """The last record of the chain before that time and the first at it or later; None where there is none."""
     landmark = landmark_before(currency, moment)
     last = landmark.last if landmark else None
     for link in links_after(currency, landmark):
         if link.at >= moment:
-            break
+            return last, link
         last = link
-    return last
+    return last, None
 
 
 def _links(currency: str, since: datetime | None) -> Iterator[ChainLink]:

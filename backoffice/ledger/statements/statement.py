@@ -14,12 +14,11 @@ from django.db.models import QuerySet
 
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.ledger.models import UNPLACEABLE, BalanceBreak, BalanceSnapshot, Facet, Mirror, Transaction
-from backoffice.ledger.statements.chain import ChainLink
 from backoffice.ledger.statements.chain_reader import (
     chain_link_of,
-    landmark_before,
     last_link_before,
     links_after,
+    links_around,
     listed_transactions,
 )
 from backoffice.ledger.statements.continuity import CappedCount, count_up_to
@@ -128,8 +127,10 @@ def build_statement(currency: str, since: datetime | None, until: datetime | Non
     Counts at most `MAX_COUNTED` breaks and unplaceable records. The cost grows with the days of the period,
     whose totals are added up (`volumes`), not with its transactions.
     """
-    before = last_link_before(currency, since) if since else None
-    first, last = _first_link(currency, since), last_link_before(currency, until or _END_OF_TIME)
+    before, first = (
+        links_around(currency, since) if since else (None, next(links_after(currency, None), None))
+    )
+    last = last_link_before(currency, until or _END_OF_TIME)
     has_moved = first is not None and last is not None and first.at <= last.at
     opening = before.after if before else None
     if opening is None and first is not None and has_moved:
@@ -157,11 +158,6 @@ def statement_transactions(
 ) -> QuerySet[Transaction]:
     """The records of a statement, ordered by time."""
     return listed_transactions(currency).filter(**_within("occurred_at", since, until))
-
-
-def _first_link(currency: str, since: datetime | None) -> ChainLink | None:
-    landmark = landmark_before(currency, since) if since else None
-    return next((link for link in links_after(currency, landmark) if since is None or link.at >= since), None)
 
 
 def _movements(

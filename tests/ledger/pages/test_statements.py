@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.ledger.models import BalanceBreak, Mirror
@@ -85,3 +86,15 @@ def test_breaks_are_read_in_one_snapshot(reader: Client, monkeypatch: pytest.Mon
     shown = reader.get(CONTINUITY).content.decode()
     assert BalanceBreak.objects.count() == 1
     assert "Missing transaction" not in shown
+
+
+def test_a_statement_takes_as_many_queries_however_long_it_is(
+    reader: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    """More than other pages: each balance at an end is read from the chain, in one moment of the database."""
+    merged(*(minute(number, f"T{number}", number) for number in range(8)))
+    for more in ((), range(8, 58)):
+        merged(*(minute(number, f"T{number}", number) for number in more))
+        with django_assert_max_num_queries(21):
+            answer = reader.get(STATEMENTS, MARCH)
+        assert answer.context["statements"][0].adds_up
