@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict
 
 from backoffice.accounts.groups import active_groups, groups_of
-from backoffice.accounts.models import StaffGroup, User
+from backoffice.accounts.models import AuthenticatorDevice, StaffGroup, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.setup_links import HandoverProgress, handover_progress
 from backoffice.accounts.staff import role_names
@@ -219,6 +219,8 @@ class StaffChangeForm(KindForm):
         self.title = self.kind_of_change.label
         self.target = User.objects.filter(pk=self._requested_id("person")).first()
         self.target_group = active_groups().filter(pk=self._requested_id("group")).first()
+        if self.kind_of_change == StaffChange.SECOND_FACTOR and self.target and not _is_set_up(self.target):
+            self.title = _("Create a new link")
         self.groups_now: dict[int, str] = {}
         if self.target is not None:
             self.groups_now = groups_of([self.target.pk]).get(self.target.pk, {})
@@ -332,6 +334,11 @@ class StaffChangeForm(KindForm):
         if self.target_group is not None:
             present["group_name"] = self.target_group.name
         self.initial = {**present, **self.initial, "typed": "1"}
+
+
+def _is_set_up(person: User) -> bool:
+    """Whether the person has an authenticator; without one, a reset only replaces the link."""
+    return AuthenticatorDevice.objects.filter(user=person, confirmed=True).exists()
 
 
 def _named(groups: dict[int, str]) -> tuple[NamedGroup, ...]:
