@@ -18,7 +18,7 @@ from backoffice.accounts.rights import (
     BreakGlassChange,
     latest_restricting_changes,
 )
-from backoffice.accounts.roles import Role, active_administrators, enrolled_people
+from backoffice.accounts.roles import Role, active_administrators, enrolled_people, people_not_set_up
 from backoffice.operations.kinds.staff_change import StaffChangeKind
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.selectors import IS_OPEN
@@ -26,18 +26,17 @@ from backoffice.policies.models import PolicyVersion
 from backoffice.recipients.models import RecipientVersion
 
 APPROVALS_WITHIN = timedelta(days=90)
-_AUTHENTICATOR = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
-_IS_UNFINISHED = Q(~Exists(_AUTHENTICATOR), is_active=True)
 
 
 def team_members(now: datetime) -> QuerySet[User]:
     """Everyone with an account, with what the list shows of each: `has_second_factor`, `open_sessions`,
     `approved_lately`, the one-time link, and what restricts the person.
     """
+    device = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
     sessions = StaffSession.objects.filter(user=OuterRef("pk"), expire_date__gt=timezone.now())
     lately = Approval.objects.filter(approver=OuterRef("pk"), approved_at__gt=now - APPROVALS_WITHIN)
     return User.objects.select_related("setup_link").annotate(
-        has_second_factor=Exists(_AUTHENTICATOR),
+        has_second_factor=Exists(device),
         open_sessions=_count(sessions),
         approved_lately=_count(lately),
         **latest_restricting_changes("pk"),
@@ -111,7 +110,7 @@ def team_state() -> TeamState:
             Coalesce(Subquery(empty_groups.values("name")[:1]), Value("")),
             Exists(preparers),
             Exists(approvers),
-            _count(User.objects.filter(_IS_UNFINISHED)),
+            _count(people_not_set_up()),
             *(Case(When(done, then=True), default=False) for done in steps.values()),
         )[0]
     )

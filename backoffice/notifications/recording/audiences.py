@@ -6,7 +6,7 @@ from functools import cached_property
 from uuid import UUID
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import enrolled_people, users_with_permission
+from backoffice.accounts.roles import people_not_set_up, users_with_permission
 from backoffice.audit.models import Entry
 from backoffice.notifications.events import Audience
 from backoffice.operations.approval import waiting
@@ -54,11 +54,8 @@ class People:
         return _with_permission(VIEW)
 
     @cached_property
-    def unfinished(self) -> frozenset[int]:
-        """The active people whose account is not set up."""
-        enrolled = enrolled_people().order_by().values("pk")
-        people = User.objects.filter(is_active=True).exclude(pk__in=enrolled)
-        return frozenset(people.order_by().values_list("pk", flat=True))
+    def not_set_up(self) -> frozenset[int]:
+        return frozenset(people_not_set_up().order_by().values_list("pk", flat=True))
 
     def concerned_by(self, entry: Entry) -> Concerned:
         """What an audit entry is about. A person who is not its target is its actor."""
@@ -76,7 +73,7 @@ class People:
         only.
         """
         found = _AUDIENCES[audience](self, concerned)
-        return found if audience in _OF_ONESELF else [pk for pk in found if pk not in self.unfinished]
+        return found if audience in _OF_ONESELF else [pk for pk in found if pk not in self.not_set_up]
 
     def deciders(self, operation: Operation) -> Collection[int]:
         """Who can approve it, or release it, now; nobody if it does not wait for a decision any more."""
