@@ -46,6 +46,8 @@ OF_GROUP = frozenset({StaffChange.RENAME_GROUP, StaffChange.RETIRE_GROUP})
 CHOOSES_RIGHTS = frozenset({StaffChange.INVITE, StaffChange.RIGHTS})
 MAKES_LINK = frozenset({StaffChange.INVITE, StaffChange.SECOND_FACTOR})
 """Changes that give the person a one-time link with a start code."""
+_IN_BULK = frozenset({StaffChange.INVITE, StaffChange.CREATE_GROUP})
+"""Changes that take nothing from anybody; several of them can be approved at once, unless one has a caution."""
 _NAMES_GROUP = frozenset({StaffChange.CREATE_GROUP, StaffChange.RENAME_GROUP})
 
 
@@ -356,6 +358,7 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
     verb = _("Change people or groups")
     permission = PROPOSE
     approval_permission = APPROVE_GOVERNANCE
+    excluded_from_bulk = False
     effect = LocalEffect.CHANGES_STAFF
     payload_type = StaffChangePayload
     form_type = StaffChangeForm
@@ -413,6 +416,9 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
         if {Role.PREPARER, Role.APPROVER} <= set(payload.roles) and payload.new_roles:
             found.append(gettext("This person can prepare and approve, but not both for the same operation."))
         return found
+
+    def must_be_approved_alone(self, payload: StaffChangePayload) -> bool:
+        return payload.change not in _IN_BULK
 
     def affected_people(self, payload: StaffChangePayload) -> frozenset[int]:
         return frozenset({payload.person} - {NEW_PERSON})
