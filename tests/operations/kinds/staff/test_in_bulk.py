@@ -1,4 +1,4 @@
-"""Several invitations approved at once, with one second factor: each is an operation of its own."""
+"""Several invitations in a row: prepared one after the other, and approved at once, each as an operation of its own."""
 
 from collections.abc import Callable
 
@@ -99,3 +99,13 @@ def test_what_gives_administration_or_changes_an_account_is_approved_alone(
     assert client.get(PAGE, choices(*alone)).context["included"] == []
     client.post(PAGE, choices(*alone))
     assert statuses(*alone) == [Status.PENDING] * 3
+
+
+def test_after_an_invitation_or_a_group_the_next_one_is_offered(
+    administrator: User, second_administrator: User, invitations: list[Operation], sign_in: SignIn
+) -> None:
+    group = changes.proposed(changes.of_group(StaffChange.CREATE_GROUP, "Treasury"), administrator)
+    for operation, offered in ((invitations[0], "Invite another person"), (group, "Create another group")):
+        page = operation.get_absolute_url()
+        assert offered in sign_in(Client(), administrator).get(page).content.decode()
+        assert offered not in sign_in(Client(), second_administrator).get(page).content.decode()
