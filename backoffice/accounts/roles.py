@@ -147,6 +147,11 @@ def enrolled_people() -> QuerySet[User]:
     return User.objects.filter(Exists(confirmed), is_active=True)
 
 
+def people_not_set_up() -> QuerySet[User]:
+    """The active people without a confirmed authenticator: they cannot sign in fully yet."""
+    return User.objects.filter(is_active=True).exclude(pk__in=enrolled_people().order_by().values("pk"))
+
+
 def active_administrators() -> QuerySet[User]:
     """The administrators among them, whatever restricts them."""
     return enrolled_people().filter(groups__name=Role.ADMINISTRATOR)

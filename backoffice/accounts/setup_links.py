@@ -37,7 +37,7 @@ class HandoverError(Exception):
 class NothingToHandOverError(HandoverError):
     message = _(
         "There is nothing to show: the link was used, has expired, or you have viewed your part already. If the "
-        "person could not use it, prepare a reset of the second factor."
+        "person could not use it, create a new link on the Team page."
     )
 
 

@@ -18,7 +18,7 @@ from backoffice.accounts.rights import (
     BreakGlassChange,
     latest_restricting_changes,
 )
-from backoffice.accounts.roles import Role, active_administrators, enrolled_people
+from backoffice.accounts.roles import Role, active_administrators, enrolled_people, people_not_set_up
 from backoffice.operations.kinds.staff_change import StaffChangeKind
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.selectors import IS_OPEN
@@ -32,9 +32,9 @@ def team_members(now: datetime) -> QuerySet[User]:
     """Everyone with an account, with what the list shows of each: `has_second_factor`, `open_sessions`,
     `approved_lately`, the one-time link, and what restricts the person.
     """
+    device = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
     sessions = StaffSession.objects.filter(user=OuterRef("pk"), expire_date__gt=timezone.now())
     lately = Approval.objects.filter(approver=OuterRef("pk"), approved_at__gt=now - APPROVALS_WITHIN)
-    device = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
     return User.objects.select_related("setup_link").annotate(
         has_second_factor=Exists(device),
         open_sessions=_count(sessions),
@@ -61,10 +61,23 @@ class FirstSteps:
 
 
 @dataclass(frozen=True)
+class TeamGaps:
+    """What the steps on groups and people still lack."""
+
+    empty_group: str
+    """The name of a group without an active member; empty if there is none."""
+    has_preparer: bool
+    has_approver: bool
+    unfinished: int
+    """How many active accounts have no authenticator yet."""
+
+
+@dataclass(frozen=True)
 class TeamState:
     """What the Team page shows besides the people. `has_others`: besides administrators."""
 
     steps: FirstSteps
+    gaps: TeamGaps
     has_others: bool
     review_due_at: datetime | None
 
@@ -72,13 +85,16 @@ class TeamState:
 def team_state() -> TeamState:
     """The first steps, and when the access review is due. One query."""
     alone = BreakGlassChange.objects.unacknowledged().filter(change=AccountChange.INVITED_ALONE)
-    enrolled = enrolled_people()
+    preparers = enrolled_people().filter(groups__name=Role.PREPARER)
+    approvers = enrolled_people().filter(groups__name=Role.APPROVER)
+    empty_groups = active_groups().exclude(
+        Exists(enrolled_people().filter(memberships__group=OuterRef("pk")))
+    )
     are_two = Q(number_of_administrators__gte=REQUIRED_ADMINISTRATORS)
     steps = {
         "administrators": are_two,
-        "groups": Exists(active_groups()),
-        "people": Exists(enrolled.filter(groups__name=Role.PREPARER))
-        & Exists(enrolled.filter(groups__name=Role.APPROVER)),
+        "groups": Exists(active_groups()) & ~Exists(empty_groups),
+        "people": Exists(preparers.filter(Exists(approvers.exclude(pk=OuterRef("pk"))))),
         "rules": Exists(PolicyVersion.objects.all()),
         "recipients": Exists(RecipientVersion.objects.filter(operation__isnull=False)),
         "incident": are_two & ~Exists(alone),
@@ -91,11 +107,16 @@ def team_state() -> TeamState:
         .values_list(
             Exists(User.objects.exclude(groups__name=Role.ADMINISTRATOR)),
             Coalesce(Subquery(last_review), "created_at"),
+            Coalesce(Subquery(empty_groups.values("name")[:1]), Value("")),
+            Exists(preparers),
+            Exists(approvers),
+            _count(people_not_set_up()),
             *(Case(When(done, then=True), default=False) for done in steps.values()),
         )[0]
     )
-    has_others, began, *done = found
-    return TeamState(FirstSteps(*done), has_others, review_due_after(began))
+    has_others, began, empty_group, has_preparer, has_approver, unfinished, *done = found
+    gaps = TeamGaps(empty_group, has_preparer, has_approver, unfinished)
+    return TeamState(FirstSteps(*done), gaps, has_others, review_due_after(began))
 
 
 def find_members(members: QuerySet[User], text: str) -> QuerySet[User]:

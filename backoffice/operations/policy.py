@@ -130,7 +130,7 @@ def check_may_approve_in_bulk(
     mistaken for a recipient of the register (`look_alikes_of_payees`). Also raises as `required_levels`.
     """
     kind, payload = read_content(operation)
-    if kind.excluded_from_bulk:
+    if kind.must_be_approved_alone(payload):
         raise errors.NotInBulkError(Refusal.KIND_NOT_IN_BULK)
     if payload.duplicate_reason:
         raise errors.NotInBulkError(Refusal.DUPLICATE_NOT_IN_BULK)
@@ -426,6 +426,11 @@ def has_preparer_lost_permission(operation: Operation) -> bool:
     `selectors.operation_page`.
     """
     return not getattr(operation, "preparer_still_entitled", True)
+
+
+def may_approve_any(person: User) -> bool:
+    """Whether this user's roles approve operations of some kind."""
+    return any(person.has_perm(name) for name in (APPROVE, APPROVE_GOVERNANCE))
 
 
 def may_decide_any(person: User) -> bool:

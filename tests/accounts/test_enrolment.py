@@ -227,6 +227,15 @@ def test_new_recovery_codes_replace_the_old_ones(signed_in: Client, preparer: Us
     assert steps.give_code(signed_in, new[0]).status_code == 302
 
 
+def test_only_codes_that_replace_others_say_that_these_have_stopped_working(
+    at_enrolment: Client, newcomer: User, preparer: User, sign_in: Any
+) -> None:
+    assert "earlier codes" not in _confirm(at_enrolment, newcomer).content.decode()
+    steps.recovery_codes(preparer)
+    page = sign_in(Client(), preparer).post(CODES, {"old_password": PASSWORD}).content.decode()
+    assert "All earlier codes have stopped working." in page
+
+
 def test_new_recovery_codes_need_a_fresh_second_factor(signed_in: Client, preparer: User) -> None:
     steps.age_second_factor(signed_in, minutes=6)
     answer = signed_in.post(CODES, {"old_password": PASSWORD})

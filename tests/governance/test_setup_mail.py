@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.accounts.models import SetupLink, User
+from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
@@ -99,15 +99,43 @@ def test_overview_and_team_lead_whoever_must_act_to_the_operation(
         assert f"{link}Pass on {half} to {person.full_name}</a>" in overview
         assert "Nothing is waiting for you" not in overview
         team = client.get(reverse("governance:team")).content.decode()
-        said = "Invited. Link not passed on yet." if reader == administrator else "Invited, has not signed in"
+        said = "link not passed on yet" if reader == administrator else "Invited, link valid until"
         assert said in team
         assert f"{link}Pass on {half}</a>" in team
         client.post(address_of(invitation))
         for page in ("operations:overview", "governance:team"):
             assert f"Pass on {half}" not in client.get(reverse(page)).content.decode()
-    assert "Invited, has not signed in yet." in client.get(reverse("governance:team")).content.decode()
-    User.objects.filter(pk=person.pk).update(last_login=timezone.now())
-    assert "Invited" not in client.get(reverse("governance:team")).content.decode()
+    assert "Invited, link valid until" in client.get(reverse("governance:team")).content.decode()
+
+
+def test_the_team_page_shows_how_far_a_set_up_is_and_offers_a_new_link(
+    administrator: User, second_administrator: User, invitation: Operation, sign_in: SignIn
+) -> None:
+    """Until there is an authenticator; the new link is an operation that another administrator approves."""
+    client, person = sign_in(Client(), administrator), SetupLink.objects.get().user
+    client.post(address_of(invitation))
+    new_link = (
+        f"{reverse('operations:prepare', args=['staff_change'])}?change=second_factor&amp;person={person.pk}"
+    )
+
+    def shown(text: str) -> bool:
+        pages = [reverse("governance:team"), reverse("governance:person", args=[person.pk])]
+        htmls = [client.get(page).content.decode() for page in pages]
+        return all(text in html and f'href="{new_link}">Create a new link</a>' in html for html in htmls)
+
+    assert shown("Invited, link valid until ")
+    SetupLink.objects.update(expires_at=timezone.now())
+    assert shown("Link expired ")
+    assert "<h1>Create a new link</h1>" in client.get(new_link.replace("&amp;", "&")).content.decode()
+    SetupLink.objects.all().delete()
+    assert shown("No valid link.")
+    person.set_password(factories.PASSWORD)
+    person.save()
+    assert shown("Password set, authenticator missing.")
+    device = AuthenticatorDevice(user=person, confirmed=True)
+    device.set_new_seed()
+    device.save()
+    assert not shown("authenticator missing")
 
 
 def test_after_the_person_signed_in_the_pages_say_so(

@@ -23,6 +23,7 @@ from backoffice.accounts.access_report import REVIEW_INTERVAL, RightKind, access
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, StaffSession, User
 from backoffice.accounts.rights import AccessReview, AccountChange, BreakGlassChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
+from backoffice.accounts.staff import create_staff
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.web.formatting import local_day
@@ -384,8 +385,11 @@ def test_the_team_page_lists_the_first_steps_until_each_is_done(
     never_signed_in.update(confirmed=False)
     assert steps_done(as_administrator.get(page)) == [False] * 7
     never_signed_in.update(confirmed=True)
-    groups.create_group("Treasury")
+    treasury = groups.create_group("Treasury")
     put_in_effect({"when": {"kinds": ["withdrawal"]}, "levels": [{"needed": 1}]})
+    assert steps_done(as_administrator.get(page)) == [True, False, True, True, False, False, False]
+    assert "Treasury has no active member yet." in text_of(as_administrator.get(page))
+    groups.set_groups(approver, [treasury.pk], operation=uuid.uuid4())
     assert steps_done(as_administrator.get(page)) == [True, True, True, True, False, False, False]
     assert steps_done(as_administrator.get(page, {"q": preparer.full_name})) == []
     third = factories.person("Third Person", Role.ADMINISTRATOR)
@@ -395,14 +399,34 @@ def test_the_team_page_lists_the_first_steps_until_each_is_done(
     assert steps_done(as_administrator.get(page)) == [True] * 6 + [False]
 
 
-def test_a_step_that_is_done_has_no_link(as_administrator: Client, second_administrator: User) -> None:
+def test_one_person_with_both_roles_is_not_enough_to_prepare_and_approve(
+    as_administrator: Client, second_administrator: User
+) -> None:
+    def missing() -> str:
+        return text_of(as_administrator.get(reverse("governance:team")))
+
+    assert "Missing: an active preparer and an active approver." in missing()
+    both = factories.person("Both Roles", Role.PREPARER, Role.APPROVER)
+    assert "The only preparer is also the only approver." in missing()
+    assert "not finished the set-up" not in missing()
+    create_staff("new@countersign.example", full_name="New Person", roles=[])
+    assert "1 person has not finished the set-up" in missing()
+    factories.person("Second Preparer", Role.PREPARER)
+    assert "Missing:" not in missing()
+    both.groups.set([Group.objects.get(name=Role.PREPARER)])
+    assert "Missing: an active approver." in missing()
+
+
+def test_a_step_that_is_done_has_no_link(
+    as_administrator: Client, second_administrator: User, approver: User, preparer: User
+) -> None:
     def links() -> list[str]:
         page = as_administrator.get("/").content.decode().partition('id="steps-title">')[2]
         return re.findall(r">([^<]+)</a>", page.partition("</ol>")[0])
 
     assert "Create group" in links()
-    groups.create_group("Treasury")
-    assert links() == ["Invite person", "Approval policies", "Recipients", "Operations"]
+    group("Treasury", approver)
+    assert links() == ["Approval policies", "Recipients", "Operations"]
 
 
 def test_a_mistyped_address_is_corrected_by_another_invitation(first_administrator: User) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.groups import set_groups
-from backoffice.accounts.models import User
+from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
@@ -61,6 +61,20 @@ def test_whoever_joins_the_group_is_asked(preparer: User, approver: User, second
     find()
     assert asked(approver, second_approver) == [1, 0]
     set_groups(second_approver, [directors.pk], operation=uuid.uuid4())
+    find()
+    find()
+    assert asked(approver, second_approver) == [1, 1]
+
+
+def test_whoever_sets_up_the_account_later_is_asked_then(
+    preparer: User, approver: User, second_approver: User
+) -> None:
+    device = AuthenticatorDevice.objects.filter(user=second_approver)
+    device.update(confirmed=False)
+    factories.prepared(preparer)
+    find()
+    assert asked(approver, second_approver) == [1, 0]
+    device.update(confirmed=True)
     find()
     find()
     assert asked(approver, second_approver) == [1, 1]

@@ -38,6 +38,15 @@ APPROVALS = (
         ),
     ),
     Safeguard(
+        "a change of an account is not approved in bulk",
+        "backoffice.operations.policy:check_may_approve_in_bulk",
+        {"    if kind.must_be_approved_alone(payload):\n": "    if kind is None:\n"},
+        (
+            "tests/operations/kinds/staff/test_in_bulk.py"
+            "::test_what_gives_administration_or_changes_an_account_is_approved_alone"
+        ),
+    ),
+    Safeguard(
         "above the limit two people approve",
         "backoffice.operations.workflow.approvals:add_approval",
         {

@@ -329,8 +329,9 @@ def recovery_codes_kept(request: StaffRequest) -> HttpResponse:
 
 @fresh_second_factor_required
 def _issue_codes(request: StaffRequest) -> HttpResponse:
+    had_codes = second_factor.recovery_codes_left(request.user) > 0
     codes = second_factor.issue_recovery_codes(request.user)
-    context = {"codes": codes, "next": access.next_page(request)}
+    context = {"codes": codes, "had_codes": had_codes, "next": access.next_page(request)}
     return render(request, "accounts/new_recovery_codes.html", context)
 
 

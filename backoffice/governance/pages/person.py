@@ -18,7 +18,7 @@ from backoffice.accounts.rights import restrictions_of
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.governance import deactivation
-from backoffice.governance.pages.team import VIEW_TEAM, shown_rights
+from backoffice.governance.pages.team import VIEW_TEAM, setup_of, shown_rights
 from backoffice.governance.team import team_members, waiting_change
 from backoffice.operations.errors import OperationError
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
@@ -32,6 +32,7 @@ def person(request: StaffRequest, pk: int) -> HttpResponse:
     shown = get_object_or_404(team_members(timezone.now()), pk=pk)
     context = {
         "person": shown,
+        "setup": setup_of(shown, request.user),
         "rights": shown_rights(access_rows([shown.pk])),
         "restrictions": restrictions_of(vars(shown)),
         "waiting": waiting_change(shown),

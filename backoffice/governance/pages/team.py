@@ -18,7 +18,7 @@ from backoffice.accounts.models import SetupLink, User
 from backoffice.accounts.rights import Restriction, restrictions_of
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.formatting import local_day
+from backoffice.core.web.formatting import local_day, local_time
 from backoffice.core.web.pagination import keyset_page
 from backoffice.governance.team import find_members, groups_with_size, team_members, team_state
 
@@ -28,13 +28,15 @@ _LONGEST_SEARCH = 60
 
 
 @dataclass(frozen=True)
-class Invitation:
-    """The state of an invitation until the invited person has signed in."""
+class UnfinishedSetup:
+    """How far an active account is that has no authenticator yet, and what the reader can do about it."""
 
     text: str
     step: str = ""
     """What the reader has to do, on the page of the operation; empty if nothing."""
     operation: UUID | None = None
+    may_have_new_link: bool = False
+    """Whether the reader, as an administrator, can propose a new link."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class TeamRow:
     roles: list[str]
     groups: list[str]
     restriction: Restriction | None
-    invitation: Invitation | None
+    setup: UnfinishedSetup | None
 
 
 @require_safe
@@ -67,6 +69,8 @@ def team(request: StaffRequest) -> HttpResponse:
         "review_due_at": due if due is not None and due < timezone.now() else None,
         "first_steps": state.steps if is_whole else None,
         "has_others": state.has_others,
+        "gaps": state.gaps,
+        "can_be_approved": state.steps.administrators,
     }
     return render(request, "governance/team.html", context)
 
@@ -87,28 +91,39 @@ def team_rows(people: list[User], reader: User) -> list[TeamRow]:
             role_labels(person),
             list(groups.get(person.pk, {}).values()),
             max(restrictions_of(vars(person)), key=lambda one: one.until, default=None),
-            invitation_of(person, reader),
+            setup_of(person, reader),
         )
         for person in people
     ]
 
 
-def invitation_of(person: User, reader: User) -> Invitation | None:
-    """The state of the invitation; None once the person has signed in. Needs the fetched `setup_link`."""
-    link: SetupLink | None = getattr(person, "setup_link", None)
-    if link is None or person.last_login is not None or not person.is_active:
+def setup_of(person: User, reader: User) -> UnfinishedSetup | None:
+    """How far the set-up of a person of `team_members` is; None once the account has an authenticator."""
+    if not person.is_active or vars(person)["has_second_factor"]:
         return None
+    link: SetupLink | None = getattr(person, "setup_link", None)
+    text = _setup_text(person, link)
+    if link is not None and link.expires_at > timezone.now():
+        if link.link_for_id == reader.pk and link.link_shown_at is None:
+            return UnfinishedSetup(text, gettext("Pass on the link"), link.operation)
+        if link.code_for_id == reader.pk and link.code_shown_at is None:
+            return UnfinishedSetup(text, gettext("Pass on the start code"), link.operation)
+    return UnfinishedSetup(text, may_have_new_link=person.pk != reader.pk)
+
+
+def _setup_text(person: User, link: SetupLink | None) -> str:
+    if link is None:
+        has_password = person.has_usable_password()
+        return gettext("Password set, authenticator missing.") if has_password else gettext("No valid link.")
     if link.expires_at <= timezone.now():
-        return Invitation(gettext("Invited. The link has expired."))
+        return gettext("Link expired {time}.").format(time=local_time(link.expires_at))
     is_passed_on = link.operation is None or link.link_shown_at is not None
-    text = gettext("Invited, has not signed in yet.")
-    if not is_passed_on:
-        text = gettext("Invited. Link not passed on yet.")
-    if not is_passed_on and link.link_for_id == reader.pk:
-        return Invitation(text, gettext("Pass on the link"), link.operation)
-    if link.code_for_id == reader.pk and link.code_shown_at is None:
-        return Invitation(text, gettext("Pass on the start code"), link.operation)
-    return Invitation(text)
+    text = (
+        gettext("Invited, link valid until {time}.")
+        if is_passed_on
+        else gettext("Invited, link not passed on yet. Valid until {time}.")
+    )
+    return text.format(time=local_time(link.expires_at))
 
 
 def role_labels(person: User) -> list[str]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from uuid import UUID
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import users_with_permission
+from backoffice.accounts.roles import people_not_set_up, users_with_permission
 from backoffice.audit.models import Entry
 from backoffice.notifications.events import Audience
 from backoffice.operations.approval import waiting
@@ -53,6 +53,10 @@ class People:
     def everybody(self) -> frozenset[int]:
         return _with_permission(VIEW)
 
+    @cached_property
+    def not_set_up(self) -> frozenset[int]:
+        return frozenset(people_not_set_up().order_by().values_list("pk", flat=True))
+
     def concerned_by(self, entry: Entry) -> Concerned:
         """What an audit entry is about. A person who is not its target is its actor."""
         named = frozenset(entry.detail.get("notified", ()))
@@ -65,8 +69,11 @@ class People:
         return Concerned(entry.actor_id, subject, named=named)
 
     def notified(self, audience: Audience, concerned: Concerned) -> Collection[int]:
-        """The ids of the people of this audience."""
-        return _AUDIENCES[audience](self, concerned)
+        """The ids of the people of this audience. Whoever has no authenticator yet is notified of the own account
+        only.
+        """
+        found = _AUDIENCES[audience](self, concerned)
+        return found if audience in _OF_ONESELF else [pk for pk in found if pk not in self.not_set_up]
 
     def deciders(self, operation: Operation) -> Collection[int]:
         """Who can approve it, or release it, now; nobody if it does not wait for a decision any more."""
@@ -103,6 +110,7 @@ def _one(person: int | None) -> Collection[int]:
     return () if person is None else (person,)
 
 
+_OF_ONESELF = frozenset({Audience.SUBJECT, Audience.ACTOR})
 _AUDIENCES: dict[Audience, Callable[[People, Concerned], Collection[int]]] = {
     Audience.DECIDERS: _deciders,
     Audience.OWNERS: _owners,

@@ -1,8 +1,8 @@
 """People who can decide an operation only since a policy, a right or a delegation changed are notified of it once.
 
 Whoever could decide when it was prepared or approved is notified of that entry of the audit log. This finds the others,
-who have no message about the operation yet. An operation is evaluated again only after people or policies have changed.
-Rows of batches are left out.
+who have no message about the operation yet; whoever has no authenticator is left out. An operation is evaluated again
+only after people or policies have changed. Rows of batches are left out.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from backoffice.accounts.roles import users_with_permission
+from backoffice.accounts.roles import people_not_set_up, users_with_permission
 from backoffice.core import clock
 from backoffice.notifications.events import Group, Notice
 from backoffice.notifications.models import Message
@@ -52,12 +52,14 @@ def notify_later_deciders(now: datetime) -> int:
         return 0
     staff = {name: read_staff(name) for name in (APPROVE, APPROVE_GOVERNANCE)}
     releasers = frozenset(users_with_permission(RELEASE).order_by().values_list("pk", flat=True))
-    under = _inputs(staff, releasers)
+    not_set_up = frozenset(people_not_set_up().order_by().values_list("pk", flat=True))
+    under = _inputs(staff, releasers, not_set_up)
     if under != _evaluated.under:
         _evaluated.under, _evaluated.states = under, {}
     states = {one.pk: (one.status, len(one.approvals.all())) for one in operations}
     new = [one for one in operations if _evaluated.states.get(one.pk) != states[one.pk]]
-    stored = _notify(new, dict(_deciders(new, staff, releasers)), now) if new else 0
+    deciders = {pk: people - not_set_up for pk, people in _deciders(new, staff, releasers)}
+    stored = _notify(new, deciders, now) if new else 0
     _evaluated.states = states
     return stored
 
@@ -75,11 +77,11 @@ def _open(now: datetime) -> Sequence[Operation]:
     return list(with_approvals(waiting.order_by("-prepared_at"))[:OPERATIONS_AT_ONCE])
 
 
-def _inputs(staff: Mapping[str, Staff], releasers: frozenset[int]) -> object:
+def _inputs(staff: Mapping[str, Staff], releasers: frozenset[int], not_set_up: frozenset[int]) -> object:
     """What the answers depend on besides the operations."""
     newest = PolicyVersion.objects.order_by("-number").values_list("number", flat=True).first()
     people = [(one.people, leaves_of(one.delegations, clock.recent())) for one in staff.values()]
-    return newest, people, releasers
+    return newest, people, releasers, not_set_up
 
 
 def _deciders(

@@ -325,6 +325,10 @@ class OperationKind(ABC, Generic[P]):
         """The payload as stored in the database."""
         return self.payload_type.model_validate(stored)
 
+    def must_be_approved_alone(self, payload: P) -> bool:
+        """Whether this content is approved on its own page only."""
+        return self.excluded_from_bulk
+
     @property
     def requires_otp(self) -> bool:
         """Whether the request has to carry the provider's one-time code."""

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict
 
 from backoffice.accounts.groups import active_groups, groups_of
-from backoffice.accounts.models import StaffGroup, User
+from backoffice.accounts.models import AuthenticatorDevice, StaffGroup, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.setup_links import HandoverProgress, handover_progress
 from backoffice.accounts.staff import role_names
@@ -46,6 +46,8 @@ OF_GROUP = frozenset({StaffChange.RENAME_GROUP, StaffChange.RETIRE_GROUP})
 CHOOSES_RIGHTS = frozenset({StaffChange.INVITE, StaffChange.RIGHTS})
 MAKES_LINK = frozenset({StaffChange.INVITE, StaffChange.SECOND_FACTOR})
 """Changes that give the person a one-time link with a start code."""
+_IN_BULK = frozenset({StaffChange.INVITE, StaffChange.CREATE_GROUP})
+"""Changes that take nothing from anybody; several of them can be approved at once, unless one has a caution."""
 _NAMES_GROUP = frozenset({StaffChange.CREATE_GROUP, StaffChange.RENAME_GROUP})
 
 
@@ -219,6 +221,8 @@ class StaffChangeForm(KindForm):
         self.title = self.kind_of_change.label
         self.target = User.objects.filter(pk=self._requested_id("person")).first()
         self.target_group = active_groups().filter(pk=self._requested_id("group")).first()
+        if self.kind_of_change == StaffChange.SECOND_FACTOR and self.target and not _is_set_up(self.target):
+            self.title = _("Create a new link")
         self.groups_now: dict[int, str] = {}
         if self.target is not None:
             self.groups_now = groups_of([self.target.pk]).get(self.target.pk, {})
@@ -334,6 +338,11 @@ class StaffChangeForm(KindForm):
         self.initial = {**present, **self.initial, "typed": "1"}
 
 
+def _is_set_up(person: User) -> bool:
+    """Whether the person has an authenticator; without one, a reset only replaces the link."""
+    return AuthenticatorDevice.objects.filter(user=person, confirmed=True).exists()
+
+
 def _named(groups: dict[int, str]) -> tuple[NamedGroup, ...]:
     by_name = sorted(groups.items(), key=lambda item: (item[1], item[0]))
     return tuple(NamedGroup(id=key, name=name) for key, name in by_name)
@@ -349,6 +358,7 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
     verb = _("Change people or groups")
     permission = PROPOSE
     approval_permission = APPROVE_GOVERNANCE
+    excluded_from_bulk = False
     effect = LocalEffect.CHANGES_STAFF
     payload_type = StaffChangePayload
     form_type = StaffChangeForm
@@ -407,6 +417,9 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
         if {Role.PREPARER, Role.APPROVER} <= set(payload.roles) and payload.new_roles:
             found.append(gettext("This person can prepare and approve, but not both for the same operation."))
         return found
+
+    def must_be_approved_alone(self, payload: StaffChangePayload) -> bool:
+        return payload.change not in _IN_BULK
 
     def affected_people(self, payload: StaffChangePayload) -> frozenset[int]:
         return frozenset({payload.person} - {NEW_PERSON})

@@ -21,7 +21,7 @@ from django.utils.translation import gettext
 
 from backoffice.accounts.access_report import review_due_after
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccessReview, BreakGlassChange
+from backoffice.accounts.rights import AccessReview, AccountChange, BreakGlassChange
 from backoffice.accounts.roles import active_administrators
 from backoffice.accounts.setup_links import links_to_pass_on
 from backoffice.audit.canonical import GENESIS
@@ -267,7 +267,8 @@ class SystemHealth:
     """The last run of the integrity checks; `at` is None if there was none.
 
     `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
-    `open_break_glass` counts unacknowledged account changes with break-glass, `links_to_pass_on` the one-time links of
+    `open_break_glass` counts unacknowledged account changes by one person alone, `open_first_invitations` those of them
+    by which the first administrator invited the second, `links_to_pass_on` the one-time links of
     which a half was not passed on. `was_anything_sent` is false in a new installation, until its first attempt.
     """
 
@@ -278,6 +279,7 @@ class SystemHealth:
     now: datetime
     approval_time: ApprovalTime | None = None
     open_break_glass: int = 0
+    open_first_invitations: int = 0
     access_review_due_at: datetime | None = None
     active_administrators: int = 0
     links_to_pass_on: int = 0
@@ -337,6 +339,9 @@ def _counts() -> dict[str, Any]:
     return {
         "open_incidents": _count_of(open_incidents()),
         "open_break_glass": _count_of(BreakGlassChange.objects.unacknowledged()),
+        "open_first_invitations": _count_of(
+            BreakGlassChange.objects.unacknowledged().filter(change=AccountChange.INVITED_ALONE)
+        ),
         "active_administrators": _count_of(active_administrators()),
         "links_to_pass_on": _count_of(links_to_pass_on()),
         "was_anything_sent": Exists(Attempt.objects.all()),
@@ -348,8 +353,8 @@ def _counts() -> dict[str, Any]:
 def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
     """The members of `SystemHealth` in a row with `_counts`."""
     names = (
-        *("open_incidents", "open_break_glass", "active_administrators", "links_to_pass_on"),
-        "was_anything_sent",
+        *("open_incidents", "open_break_glass", "open_first_invitations", "active_administrators"),
+        *("links_to_pass_on", "was_anything_sent"),
     )
     due = review_due_after(found.get("last_review") or found.get("first_account"))
     return {name: found.get(name, 0) for name in names} | {"access_review_due_at": due}

@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -20,16 +20,22 @@ from django.views.decorators.http import require_http_methods
 from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.operations import permissions, policy
+from backoffice.operations import policy
 from backoffice.operations.approval.requirements import levels_of_many
 from backoffice.operations.errors import (
     AlreadyApprovedError,
     ContentUnreadableError,
     NotInBulkError,
     OperationError,
+    PermissionMissingError,
 )
 from backoffice.operations.kinds.base import Facts
-from backoffice.operations.kinds.registry import debits_a_balance, facts_of, read_content
+from backoffice.operations.kinds.registry import (
+    approval_permission_for,
+    debits_a_balance,
+    facts_of,
+    read_content,
+)
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
@@ -148,8 +154,11 @@ def _obstacle(
     try:
         if has_approved(person, operation) and decision is BulkDecision.APPROVE:
             raise AlreadyApprovedError
-        if restricted := policy.restriction(person, permissions.APPROVE):
+        permission = approval_permission_for(operation.kind)
+        if restricted := policy.restriction(person, permission):
             raise restricted
+        if not person.has_perm(permission):
+            raise PermissionMissingError
         policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
         read_content(operation)
         if decision is BulkDecision.APPROVE:
@@ -183,19 +192,19 @@ class BulkSelection:
 
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "HEAD", "POST"])
-@permission_required(permissions.APPROVE, raise_exception=True)
 def bulk_approve(request: StaffRequest) -> HttpResponse:
     return _decide(request, BulkDecision.APPROVE)
 
 
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "HEAD", "POST"])
-@permission_required(permissions.APPROVE, raise_exception=True)
 def bulk_reject(request: StaffRequest) -> HttpResponse:
     return _decide(request, BulkDecision.REJECT)
 
 
 def _decide(request: StaffRequest, decision: BulkDecision) -> HttpResponse:
+    if not policy.may_approve_any(request.user):
+        raise PermissionDenied
     given = (request.POST if request.method == "POST" else request.GET).getlist("operation")
     if not 0 < len(given) <= BULK_LIMIT:
         messages.error(

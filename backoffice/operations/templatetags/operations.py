@@ -17,7 +17,7 @@ from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
-from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
+from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, read_content
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import AUDIT_SENTENCES, LostAttemptState
@@ -94,12 +94,16 @@ def is_open_to(kind: AnyKind, person: User) -> bool:
 @register.simple_tag
 def selectable_references(operations: Iterable[Operation], person: User) -> set[str]:
     """The references of those that this user may choose in the list, to approve, reject or send several at once."""
-    approves, releases = person.has_perm(permissions.APPROVE), person.has_perm(permissions.RELEASE)
+    releases = person.has_perm(permissions.RELEASE)
     return {
         one.reference
         for one in operations
         if (one.status == Status.APPROVED and releases)
-        or (one.status == Status.PENDING and approves and not _is_decided_alone(one))
+        or (
+            one.status == Status.PENDING
+            and not _is_decided_alone(one)
+            and person.has_perm(approval_permission_for(one.kind))
+        )
     }
 
 

@@ -173,7 +173,8 @@ def test_a_section_with_several_pages_has_tabs(
     tabs: list[str],
 ) -> None:
     html = page(sign_in(client, request.getfixturevalue(person)), address)
-    section = html.partition('<nav class="tabs section strip"')[2].partition("</nav>")[0]
+    section = re.split('<nav class="tabs section(?: strip)?"', html)[1].partition("</nav>")[0] if tabs else ""
+    assert ('<nav class="tabs section' in html) == bool(tabs)
     assert LINK.findall(section) == tabs
     assert section.count('aria-current="page"') == bool(tabs)
 

@@ -17,7 +17,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.utils.translation import get_language, gettext
+from django.utils.translation import get_language, gettext, ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
@@ -79,6 +79,7 @@ from backoffice.operations.pages.operation.panel import (
 )
 from backoffice.operations.pages.operation.status import (
     STOPPED,
+    approvals_missing,
     creates_operations,
     fingerprint,
     is_applied_locally,
@@ -568,8 +569,13 @@ def _approved_message(operation: Operation) -> tuple[int, str]:
     if operation.status == Status.SUCCEEDED:
         return messages.SUCCESS, gettext("Approved and applied. Nothing was sent.")
     if operation.status == Status.PENDING:
-        text = gettext("Approved by you. Another approval is still needed; nothing was sent.")
-        return messages.SUCCESS, text
+        missing = approvals_missing(operation)
+        text = ngettext(
+            "Approved by you. {n} more approval is needed; nothing was sent.",
+            "Approved by you. {n} more approvals are needed; nothing was sent.",
+            missing,
+        )
+        return messages.SUCCESS, text.format(n=missing)
     if creates_operations(operation):
         text = gettext("Approved. The operations are being created; nothing is sent yet.")
         return messages.SUCCESS, text

@@ -31,6 +31,7 @@ from backoffice.operations.pages.operation.status import (
     last_attempt,
     may_be_paid_already,
     may_have_been_sent,
+    still_needed_text,
 )
 from backoffice.operations.pages.operation.waiting import Waiting, holder_text, waiting_text, waiting_title
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
@@ -408,7 +409,7 @@ def _pending_text(person: User, operation: Operation, waiting: Waiting | None) -
         text = gettext("You prepared this operation, so another person must approve it.")
         return gettext("Waiting for another person"), text
     if has_approved(person, operation):
-        return gettext("Approved by you"), gettext("Another approval is still needed.")
+        return gettext("Approved by you"), still_needed_text(operation)
     if has_preparer_lost_permission(operation):
         is_lost = may_have_been_sent(operation)
         return gettext("Cannot be approved"), str(

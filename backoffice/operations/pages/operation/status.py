@@ -5,7 +5,7 @@ from decimal import Decimal
 from hashlib import sha256
 
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT
@@ -71,6 +71,16 @@ def last_attempt(operation: Operation) -> Attempt | None:
 def approvals_missing(operation: Operation) -> int:
     """How many more approvals are needed."""
     return max(operation.approvals_needed - len(operation.approvals.all()), 0)
+
+
+def still_needed_text(operation: Operation) -> str:
+    """How many more approvals are needed, as a sentence for somebody who has approved it."""
+    missing = approvals_missing(operation)
+    return ngettext(
+        "{n} more approval by another person is needed.",
+        "{n} more approvals by other people are needed.",
+        missing,
+    ).format(n=missing)
 
 
 def is_released(operation: Operation) -> bool:
@@ -170,9 +180,7 @@ def _approved_note(operation: Operation) -> str:
     names = ", ".join(approval.approved_by for approval in operation.approvals.all())
     missing = approvals_missing(operation)
     if operation.status == Status.PENDING:
-        still = gettext("{missing} of {needed} still needed").format(
-            missing=missing, needed=operation.approvals_needed
-        )
+        still = ngettext("{n} more approval needed", "{n} more approvals needed", missing).format(n=missing)
         return f"{names}; {still}" if names else still
     return names or str(Status(operation.status).label).lower()
 
@@ -200,7 +208,7 @@ def _begun_note(attempt: Attempt) -> str:
 def _applied_note(operation: Operation) -> str:
     if operation.status == Status.SUCCEEDED and operation.closed_at:
         return local_time(operation.closed_at)
-    return gettext("not applied") if operation.is_closed else gettext("by the last approval")
+    return gettext("not applied") if operation.is_closed else gettext("not yet")
 
 
 def _confirmed_note(operation: Operation) -> str:

@@ -439,19 +439,22 @@ def test_nobody_new_approves_a_batch(newcomer: User, preparer: User) -> None:
     assert status_of(batch) == Status.PENDING
 
 
-def test_a_change_of_staff_is_not_approved_in_bulk(
-    administrator: User, second_administrator: User, approver: User
+def test_a_change_of_rights_is_not_approved_in_bulk(
+    administrator: User, second_administrator: User, approver: User, preparer: User
 ) -> None:
-    """Neither by an administrator, who would not see what it changes, nor by an approver of payments."""
-    operation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
-    chosen = approvals.SelectedOperation(operation, operation.digest)
-    for person in (second_administrator, approver):
+    """Neither by an administrator nor by an approver of payments, who approves no invitation either."""
+    invitation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
+    rights = changes.proposed(changes.rights(preparer, Role.AUDITOR), administrator)
+    for operation, person in ((rights, second_administrator), (rights, approver), (invitation, approver)):
+        chosen = approvals.SelectedOperation(operation, operation.digest)
         [result] = approvals.approve_operations([chosen], actor=person, second_factor_at=timezone.now())
         assert result.result == approvals.BulkOutcome.REFUSED
+        assert status_of(operation) == Status.PENDING
+    chosen = approvals.SelectedOperation(invitation, invitation.digest)
     [rejected] = approvals.reject_operations(
         [chosen], actor=approver, second_factor_at=timezone.now(), reason="No"
     )
-    assert (rejected.result, status_of(operation)) == (approvals.BulkOutcome.REFUSED, Status.PENDING)
+    assert (rejected.result, status_of(invitation)) == (approvals.BulkOutcome.REFUSED, Status.PENDING)
 
 
 def test_a_new_administrator_approves_changes_of_staff_at_once(

@@ -82,7 +82,7 @@ def test_the_first_of_two_approvals_does_not_send(as_approver: Client, preparer:
     do(as_approver, operation, "approve")
     html = text_of(show(as_approver, operation))
     assert "Approved by you" in html
-    assert "Amara Okafor; 1 of 2 still needed" in html
+    assert "Amara Okafor; 1 more approval needed" in html
     assert status_of(operation) == Status.PENDING
 
 
