@@ -29,8 +29,9 @@ from backoffice.operations.errors import (
     OperationError,
     PermissionMissingError,
 )
-from backoffice.operations.kinds.base import Facts
+from backoffice.operations.kinds.base import Facts, LocalKind
 from backoffice.operations.kinds.registry import (
+    KINDS,
     approval_permission_for,
     debits_a_balance,
     facts_of,
@@ -103,6 +104,11 @@ class BulkRow:
     first_payment: str
     skip_reason: str
     must_be_alone: bool = False  # whether it is skipped only because it must be approved on its own page
+
+    @property
+    def is_unfolded(self) -> bool:
+        """Whether its facts are always shown: those of a change of people or rules are all that says what it does."""
+        return isinstance(KINDS.get(self.operation.kind), LocalKind)
 
 
 def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
