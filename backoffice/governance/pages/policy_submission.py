@@ -39,6 +39,7 @@ from backoffice.operations.lifecycle.policy_version import check_policy, check_r
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.workflow.prepare import prepare_operation
+from backoffice.policies.models import PolicyInEffect
 from backoffice.policies.sentences import Difference, compare, compare_lists
 
 
@@ -68,13 +69,14 @@ class SubmissionForm(PageForm):
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def review(request: StaffRequest) -> HttpResponse:
     """Old beside new, the replay, and what would prevent the submission."""
-    draft = read_draft(request)
+    policy = policy_or_404()
+    draft = read_draft(request, policy)
     form = SubmissionForm(refused=refused_payments(draft.document))
     try:
-        _check(draft)
+        _check(draft, policy)
     except OperationError as exc:
-        return _review_page(request, draft, form, str(exc))
-    return _review_page(request, draft, form)
+        return _review_page(request, draft, policy, form, str(exc))
+    return _review_page(request, draft, policy, form)
 
 
 @require_POST
@@ -85,40 +87,47 @@ def propose(request: StaffRequest) -> HttpResponse:
     if before is not None:
         messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
         return redirect(before)
-    draft = read_draft(request)
+    policy = policy_or_404()
+    draft = read_draft(request, policy)
     form = SubmissionForm(request.POST, refused=refused_payments(draft.document))
     if not form.is_valid():
-        return _review_page(request, draft, form, status=422)
+        return _review_page(request, draft, policy, form, status=422)
     if request.POST.get("reviewed") != draft.document.digest:
         changed = gettext("Not submitted: the details changed after your review. Check them again.")
-        return _review_page(request, draft, form, changed, status=422)
+        return _review_page(request, draft, policy, form, changed, status=422)
     try:
-        _check(draft)
+        _check(draft, policy)
         operation = prepare_operation(
             _submission(request),
             actor=request.user,
             kind=ApprovalPolicyKind.name,
-            payload=_payload(draft, form.cleaned_data["reason"]),
+            payload=_payload(draft, policy, form.cleaned_data["reason"]),
         )
     except OperationError as exc:
-        return _review_page(request, draft, form, str(exc), status=422)
+        return _review_page(request, draft, policy, form, str(exc), status=422)
     drop_draft(request)
     messages.success(request, gettext("Submitted for approval. Another administrator must approve it."))
     return redirect(operation)
 
 
-def _check(draft: PolicyDraft) -> None:
+def _check(draft: PolicyDraft, policy: PolicyInEffect) -> None:
     """Raises OperationError with what would prevent the submission."""
     check_replaces_newest(draft.replaces)
     check_policy(draft.document)
-    if draft.document == policy_or_404().document:
+    if draft.document == policy.document:
         raise OperationError(Refusal.NOTHING_CHANGES)
 
 
 def _review_page(
-    request: StaffRequest, draft: PolicyDraft, form: SubmissionForm, problem: str = "", *, status: int = 200
+    request: StaffRequest,
+    draft: PolicyDraft,
+    policy: PolicyInEffect,
+    form: SubmissionForm,
+    problem: str = "",
+    *,
+    status: int = 200,
 ) -> HttpResponse:
-    policy, payload, submission = policy_or_404(), _payload(draft), _submission(request)
+    payload, submission = _payload(draft, policy), _submission(request)
     kind = KINDS[ApprovalPolicyKind.name]
     subject = Subject(submission, kind, payload, request.user.pk, str(request.user), clock.now())
     replayed = replay(draft.document, clock.now())
@@ -145,8 +154,8 @@ def _submission(request: StaffRequest) -> UUID:
         return uuid4()
 
 
-def _payload(draft: PolicyDraft, reason: str = "") -> ApprovalPolicyPayload:
-    document, old = draft.document, policy_or_404().document
+def _payload(draft: PolicyDraft, policy: PolicyInEffect, reason: str = "") -> ApprovalPolicyPayload:
+    document, old = draft.document, policy.document
     rules, lists = compare(old, document), compare_lists(old, document)
     count = {each: sum(one.difference == each for one in rules) for each in Difference}
     return ApprovalPolicyPayload(

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import does_not_extend_session
@@ -180,8 +180,11 @@ def _balances_context(person: User, now: datetime) -> dict[str, object]:
 
 
 def _flows_until(day: date) -> list[CurrencyFlow]:
-    """The thirty days up to this one, as they were a moment ago: nothing is decided by them."""
-    return cached_in_process(f"flows-{day}", lambda: currency_flows(day), FLOWS_KEPT_SECONDS)
+    """The thirty days up to this one, as they were a moment ago: nothing is decided by them. With the names of their
+    kinds in the language of the reader.
+    """
+    key = f"flows-{day}-{get_language()}"
+    return cached_in_process(key, lambda: currency_flows(day), FLOWS_KEPT_SECONDS)
 
 
 def _operations_context(person: User, now: datetime) -> dict[str, object]:

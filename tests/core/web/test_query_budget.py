@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_engine]
 BUDGET = 6
 ABOVE = {
     "accounts:enrol": 7,
+    "governance:policy_review": 11,  # who could approve under each rule, and the replay of 90 days
     "ledger:continuity": 9,
     "ledger:statements": 20,
     "operations:bulk_send": 9,

@@ -29,7 +29,7 @@ NOT_OFFERED = {
     "operations:bulk_send",  # begins in the list of operations
     # begin on the page of the approval policies
     *("governance:policy_draft", "governance:policy_new_rule", "governance:policy_lists"),
-    "governance:policy_requirements",
+    *("governance:policy_requirements", "governance:policy_review"),
     *("governance:policy_replay", "governance:policy_try", "prepare approval_policy"),
     *("governance:recipient_files", "prepare recipient_import"),  # begin in the list of recipients
     "operations:payout_files",  # opened as the form of its kind
