@@ -51,16 +51,15 @@ LONGEST = (
     "tests/simulation/test_simulation.py",
     "tests/operations/pages/test_query_plans.py",
     "tests/sandbox/test_properties.py",
-    "tests/reports/exports/test_slow_readers.py",
     "tests/contract/test_sandbox.py",
     "tests/tools/",
 )
 """Tests that take long: they run first, so that no process is left with one at the end."""
 
 
-BENCH = "tests/tools/test_bench.py"
-"""It runs in the middle: on PostgreSQL it starts the product several times, and so does the fault campaign, which may
-run beside the tests and begins with them. Together they would need more connections than a server has by default.
+IN_THE_MIDDLE = ("tests/tools/test_bench.py", "tests/reports/exports/test_slow_readers.py")
+"""On PostgreSQL these start the product or hold many connections, and so does the fault campaign, which may run beside
+the tests and begins with them. Together they would need more connections than a server has by default.
 """
 
 BROWSER = "tests/browser/"
@@ -113,9 +112,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         leave_out_what_one_engine_proves(config, items)
     skip_what_cannot_run(items)
     items.sort(key=lambda item: (not item.nodeid.startswith(BROWSER), not item.nodeid.startswith(LONGEST)))
-    bench = [item for item in items if item.nodeid.startswith(BENCH)]
-    others = [item for item in items if item not in bench]
-    items[:] = [*others[: len(others) // 2], *bench, *others[len(others) // 2 :]]
+    middle = [item for item in items if item.nodeid.startswith(IN_THE_MIDDLE)]
+    others = [item for item in items if not item.nodeid.startswith(IN_THE_MIDDLE)]
+    items[:] = [*others[: len(others) // 2], *middle, *others[len(others) // 2 :]]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
