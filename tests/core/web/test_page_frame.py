@@ -179,6 +179,16 @@ def test_a_section_with_several_pages_has_tabs(
     assert section.count('aria-current="page"') == bool(tabs)
 
 
+def test_settings_lists_its_pages_in_labelled_navigations_before_the_content(
+    client: Client, sign_in: SignIn, administrator: User
+) -> None:
+    html = page(sign_in(client, administrator), "/settings/team/groups/")
+    navigations = re.findall(r'<nav (?:class="tabs section" )?aria-label="Settings">(.*?)</nav>', html, re.S)
+    current = [re.findall(r'href="([^"]+)" aria-current="page"', links) for links in navigations]
+    assert current == [["/settings/team/"], ["/settings/team/"]]  # behind a button, and at the side
+    assert html.rindex('aria-label="Settings"') < html.index("<h1")
+
+
 @pytest.mark.parametrize(
     ("person", "kinds"),
     [
