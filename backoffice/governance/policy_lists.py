@@ -162,11 +162,11 @@ def _registered_key(typed: str) -> str:
     if len(found) == 1:
         return found[0].key
     several = _("“{typed}” is more than one recipient. Choose one by its account.")
-    nobody = _(
+    unknown = _(
         "“{typed}” is not an approved recipient. Choose one, or enter bank:, the bank code, a colon and 10 digits; "
         "address: and the address; or user: and the username."
     )
-    raise forms.ValidationError(str(several if found else nobody).format(typed=typed[:80]))
+    raise forms.ValidationError(str(several if found else unknown).format(typed=typed[:80]))
 
 
 def _approved() -> QuerySet[RecipientVersion]:

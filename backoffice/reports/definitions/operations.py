@@ -102,7 +102,7 @@ def _of_row(member: str) -> Callable[[OperationRow], object]:
 
 
 def _reason(operation: OperationRow) -> str:
-    """Why it was not paid, or why nobody knows whether it was."""
+    """Why it was not paid, or what is known while its outcome is unknown."""
     return operation.reason if isinstance(operation, RowWithoutOperation) else outcome_sentence(operation)
 
 

@@ -1,4 +1,4 @@
-"""A migration or a page waits for no lock of PostgreSQL for long, so that nobody waits behind it for long."""
+"""Migrations and pages wait for a lock of PostgreSQL for a limited time only, and so does what waits behind them."""
 
 import logging
 import os
