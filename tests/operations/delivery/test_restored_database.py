@@ -70,6 +70,7 @@ def lines(kind: str) -> list[Any]:
 @pytest.fixture
 def lost(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """A withdrawal that was released, backed up, sent, and is released again in the restored database."""
+    restore_check.compare_with_journals()  # begins the journal, as a worker does when it starts
     shows(provider)
     provider.answer_post = lambda: NAMELESS
     operation = factories.release(factories.approved(preparer, approver), approver)
@@ -90,6 +91,7 @@ def test_a_payment_sent_after_the_backup_is_not_sent_again(provider: StubProvide
     assert [one["reference"] for one in incident.evidence["lost"]] == [lost.reference]
     entries = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED)
     assert entries.latest("position").detail["refusal"] == {"code": "database_restored"}
+    assert not Entry.objects.filter(action=Action.OPERATION_CLAIMED).exists()
 
 
 def test_it_is_found_by_the_journal_without_the_audit_log(provider: StubProvider, lost: Operation) -> None:
@@ -384,16 +386,25 @@ def test_a_finding_lists_what_was_lost_before_the_newest_lines(
     assert [found.operation_id for found in LostAttempt.objects.all()] == [lost.pk]
 
 
-def test_a_journal_that_was_cut_is_compared_from_its_beginning(lost: Operation) -> None:
+def test_a_journal_that_was_cut_is_compared_from_its_beginning(
+    lost: Operation, preparer: User, approver: User
+) -> None:
+    """Two people accepted what was in it up to a place that it does not reach any more."""
+    claimed = lines("claimed")[0]
+    name = journal.own_path().name.partition("--")[2]
+    cut = journal.own_path().rename(journal.own_path().with_name(f"former-machine--{name}"))
     restore_check.compare_with_journals()
-    first = journal.own_path().read_text().splitlines()[0]
+    resume(preparer, approver)
+    assert not is_paused()
     now = timezone.now().isoformat()
-    claimed = lines("claimed")[0] | {"number": 9, "started_at": now, "begun_at": now}
-    journal.own_path().write_text(f"{first}\n")
+    claimed |= {"number": 9, "started_at": now, "begun_at": now}
+    first = cut.read_text().splitlines()[0]
+    size = cut.stat().st_size
+    cut.write_text(f"{first}\n{json.dumps(claimed)}\n")
+    assert cut.stat().st_size < size
     restore_check.forget_positions()
-    with journal.own_path().open("a") as file:
-        file.write(f"{json.dumps(claimed)}\n")
     restore_check.compare_with_journals()
+    assert is_paused()
     assert LostAttempt.objects.filter(number=9).exists()
 
 
