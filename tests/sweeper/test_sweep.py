@@ -106,14 +106,16 @@ def test_the_sweeper_survives_database_errors(error: type[Exception]) -> None:
 
 
 class ThreeRounds(threading.Event):
-    """Waits for nothing, and notes for how long it was asked to."""
+    """Waits for nothing, and notes for how long it was asked to, and whether a connection was open meanwhile."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pauses: list[float | None] = []
+        self.is_connected: list[bool] = []
 
     def wait(self, timeout: float | None = None) -> bool:
         self.pauses.append(timeout)
+        self.is_connected.append(connection.connection is not None)
         return len(self.pauses) == 4
 
 
@@ -127,12 +129,13 @@ class ThreeRounds(threading.Event):
         ("deliver_email_due", 50, [1, 1, 1, 1]),
     ],
 )
-def test_low_frequency_jobs_run_less_often_while_nothing_is_due(
+def test_low_frequency_jobs_run_less_often_and_keep_no_connection_while_nothing_is_due(
     name: str, done: int, pauses: list[float]
 ) -> None:
     stop = ThreeRounds()
     sweep._repeat(name, lambda: done, stop, 1)
     assert stop.pauses == pauses
+    assert stop.is_connected[1:] == [pause == 1 for pause in pauses[1:]]
 
 
 def test_sending_checking_and_expiring_run_every_round() -> None:

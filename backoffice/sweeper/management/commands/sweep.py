@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.db import Error, close_old_connections
+from django.db import Error, close_old_connections, connection
 
 from backoffice.accounts.protection.refusal_summary import record_lockouts_due, record_refusals_due
 from backoffice.api_keys.key_list import refresh_keys_if_due
@@ -124,6 +124,8 @@ def _repeat(name: str, job: Callable[[], int], stop: threading.Event, every: flo
             if is_due and done is not None:
                 recorded_at = time.monotonic()
             is_idle = name in LOW_FREQUENCY and not done
+            if is_idle:
+                connection.close()  # the server has a hundred by default, and there are as many jobs as threads
             pause = every * IDLE_FACTOR if is_idle else every
     finally:
         stop.set()
