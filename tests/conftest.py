@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -30,7 +31,7 @@ from backoffice.operations.reconciliation import selectors
 from tests import factories
 from tests.requirements import leave_out_what_one_engine_proves, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
-from tests.shared_database import SharedDatabase
+from tests.shared_database import KEPT_IN, SharedDatabase
 from tools.processes import run_python
 
 pytest_plugins = ["tests.faults.harness.clocks", "tests.object_store"]
@@ -130,8 +131,12 @@ def shared_database(
     django_db_modify_db_settings: None,
 ) -> SharedDatabase:
     """What the processes of pytest-xdist copy, so that one alone runs the migrations."""
-    is_one_of_several = hasattr(request.config, "workerinput")
-    shared = SharedDatabase(tmp_path_factory.getbasetemp().parent if is_one_of_several else None)
+    kept_in = os.environ.get(KEPT_IN)
+    if kept_in:
+        shared = SharedDatabase(Path(kept_in), is_kept=True)
+    else:
+        is_one_of_several = hasattr(request.config, "workerinput")
+        shared = SharedDatabase(tmp_path_factory.getbasetemp().parent if is_one_of_several else None)
     shared.begin()
     return shared
 

@@ -1,6 +1,7 @@
 """One migrated database for all processes of a run: the first makes it, and the others copy it.
 
-The migrations take twelve seconds of a processor, and each process of pytest-xdist would run them for itself.
+The migrations take twelve seconds of a processor, and each process of pytest-xdist would run them for itself. So would
+each run of `tests.sabotage`, which names a folder in which the copy is kept from one run to the next.
 """
 
 import fcntl
@@ -12,12 +13,16 @@ from typing import IO
 
 from django.db import connection
 
+KEPT_IN = "MIGRATED_DATABASE_FOLDER"
+"""The variable of the environment with a folder in which the copy stays when a run ends. Only for SQLite."""
+
 
 @dataclass
 class SharedDatabase:
     """The copy in a folder that all processes of the run share. Without a folder the process is alone."""
 
     folder: Path | None
+    is_kept: bool = False
     is_copied: bool = False
     _lock: IO[bytes] | None = None
 
@@ -49,6 +54,8 @@ class SharedDatabase:
         if self.is_copied:
             if connection.vendor == "sqlite":  # Django keeps it, as it was there
                 Path(connection.settings_dict["NAME"]).unlink()
+            return
+        if self.is_kept:
             return
         with (self.folder / "migrated-database.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -58,6 +58,20 @@ def test_one_process_migrates_and_the_next_copies(monkeypatch: pytest.MonkeyPatc
     third.offer()
 
 
+def test_a_kept_copy_serves_later_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first, later = (SharedDatabase(tmp_path, is_kept=True) for _ in range(2))
+    works_with(monkeypatch, tmp_path / "first")
+    first.begin()
+    migrate(tmp_path / "first")
+    first.offer()
+    first.take_back()
+    works_with(monkeypatch, tmp_path / "later")
+    later.begin()
+    later.offer()
+    assert later.is_copied
+    assert tables(tmp_path / "later") == [("migrated",)]
+
+
 def test_a_process_alone_migrates_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     works_with(monkeypatch, tmp_path / "own")
     alone = SharedDatabase(None)

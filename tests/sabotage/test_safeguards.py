@@ -1,9 +1,20 @@
 """The table matches the code, and a test that never ran its check does not count as having noticed."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.sabotage.__main__ import why_unnoticed
 from tests.sabotage.safeguards import SAFEGUARDS
-from tests.sabotage.workshop import ROOT, Safeguard, SafeguardNotFoundError, of_test, results_of
+from tests.sabotage.workshop import (
+    ROOT,
+    Results,
+    SabotagedCopy,
+    Safeguard,
+    SafeguardNotFoundError,
+    of_test,
+    results_of,
+)
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.a.test_b" name="test_noticed"><failure message="assert 1 == 2">…</failure></testcase>
@@ -70,3 +81,26 @@ def test_only_the_named_definition_is_changed() -> None:
 def test_a_missing_definition_is_an_error() -> None:
     with pytest.raises(SafeguardNotFoundError, match="close is defined 0 times"):
         Safeguard("", "a:close", {"if paid": ""}, "").removed_from(SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("where", "fails_on", "migrated"),
+    [
+        ("a", {False}, [False]),
+        ("a", {True}, [False, True]),
+        ("a", set(), [False, True]),
+        ("a.migrations.0001_initial", {True}, [True]),
+    ],
+)
+def test_the_database_is_migrated_again_where_the_test_does_not_fail_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, fails_on: set[bool], migrated: list[bool]
+) -> None:
+    done: list[bool] = []
+
+    def without(_copy: SabotagedCopy, _safeguard: Safeguard, *, migrates: bool) -> Results:
+        done.append(migrates)
+        return {"tests.a.test_b": "failed" if migrates in fails_on else "passed"}
+
+    monkeypatch.setattr(SabotagedCopy, "without", without)
+    why = why_unnoticed(SabotagedCopy(tmp_path), Safeguard("", where, {}, "tests/a.py::test_b"))
+    assert (done, why == "") == (migrated, bool(fails_on))

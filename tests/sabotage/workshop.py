@@ -12,6 +12,8 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Self
 
+from tests.shared_database import KEPT_IN
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 600  # seconds, for one run of pytest
 # Such a failure proves nothing: the changed program cannot run, or the test did not reach its check.
@@ -104,14 +106,15 @@ class SabotagedCopy:
             if (ROOT / name).is_file():
                 (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / name, self._folder / name)
-        (self._folder / "var" / "tmp").mkdir(parents=True, exist_ok=True)
+        for name in ("tmp", "migrated"):
+            (self._folder / "var" / name).mkdir(parents=True, exist_ok=True)
         return self
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def run_all(self, tests: Iterable[str]) -> Results:
-        """Run these tests on the unchanged copy."""
+    def run_all(self, tests: Iterable[str], *, migrates: bool = False) -> Results:
+        """Run these tests on the copy as it is, on the database of the first run unless it `migrates` its own."""
         report = self._folder / "var" / "report.xml"
         report.unlink(missing_ok=True)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
@@ -121,6 +124,7 @@ class SabotagedCopy:
             "FAULTS": "whole",  # or the tests of the campaign are left out
             "FAULT_ROUNDS": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # loading unneeded plugins takes half of the time
+            **({} if migrates else {KEPT_IN: str(self._folder / "var" / "migrated")}),
         }
         options = ["-q", "-p", "pytest_django.plugin", "-p", "no:cacheprovider", f"--junit-xml={report}"]
         command = [sys.executable, "-m", "pytest", *options, *sorted(set(tests))]
@@ -132,15 +136,17 @@ class SabotagedCopy:
             return {}
         return results_of(report.read_text()) if report.exists() else {}
 
-    def without(self, safeguard: Safeguard) -> Results:
-        """Run the safeguard's test without it, and restore it. Raises SafeguardNotFoundError, SyntaxError."""
+    def without(self, safeguard: Safeguard, *, migrates: bool) -> Results:
+        """Run the safeguard's test without it, as `run_all`, and restore it. Raises SafeguardNotFoundError,
+        SyntaxError.
+        """
         file = self._folder / safeguard.file
         source = file.read_text()
         removed = safeguard.removed_from(source)
         compile(removed, safeguard.file, "exec")
         try:
             _write(file, removed)
-            return self.run_all([safeguard.test])
+            return self.run_all([safeguard.test], migrates=migrates)
         finally:
             _write(file, source)
 
