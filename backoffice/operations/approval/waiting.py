@@ -348,7 +348,7 @@ def deciders(operation: Operation) -> frozenset[int]:
         found = approvers_of(operation)
     except OperationError:
         return frozenset()
-    is_sent = not isinstance(KINDS.get(operation.kind), LocalKind)
-    if operation.status == Status.APPROVED and (found.progress.is_complete or not is_sent):
-        return releasers if is_sent else frozenset()
+    is_local = isinstance(KINDS.get(operation.kind), LocalKind)
+    if operation.status == Status.APPROVED and (found.progress.is_complete or is_local):
+        return frozenset() if is_local else releasers
     return frozenset(person.id for person, _ in found.able)

@@ -1,6 +1,6 @@
 """What is shown of a batch: before its approval the rows to check first, once it is applied the statuses of its rows.
 
-Its own status then says only that its rows are operations.
+Its own status then says only that its rows are operations. Also why a row was not paid, for reports and retries.
 """
 
 from collections import defaultdict
