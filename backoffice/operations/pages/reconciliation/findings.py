@@ -25,7 +25,7 @@ from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import ListFilterForm, day_field
+from backoffice.core.web.forms import ListFilterForm, day_field, reason_field
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.transactions.filters import known_facets
@@ -38,7 +38,6 @@ from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import shown
 from backoffice.operations.models.reconciliation import ReconciliationResult
 from backoffice.operations.monitoring.inspection import system_health
-from backoffice.operations.pages.operation.forms import reason_field
 from backoffice.operations.reconciliation import selectors as kept
 from backoffice.operations.reconciliation.selectors import UNMATCHED, ReconciliationFilter
 
