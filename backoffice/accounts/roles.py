@@ -165,6 +165,11 @@ def restriction_on(user: User, permission: str) -> Restriction | None:
     return max(withholding, key=lambda one: one.until, default=None)
 
 
+def may_now(person: User, permission: str) -> bool:
+    """Whether a role includes the permission and no change of the account withholds it."""
+    return person.has_perm(permission) and restriction_on(person, permission) is None
+
+
 class StaffBackend(ModelBackend):
     """Django's password check; permissions from roles alone, not from a single account."""
 

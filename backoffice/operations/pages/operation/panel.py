@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import may_now
 from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
@@ -134,14 +135,14 @@ def panel_for(
         and waiting is not None
         and waiting.missing == 1
         and not waiting.is_held
-        and policy.may_now(person, permissions.RELEASE)
+        and may_now(person, permissions.RELEASE)
         and not is_applied_locally(operation)
         and not _cannot_be_sent_now(operation, turn),
         may_release=waiting is None and _may_release(person, operation, turn),
         may_cancel=policy.may_cancel(person, operation),
         may_check=may_check_status(person) and operation.status in AWAITING_PROVIDER,
         may_copy=_may_copy(person, operation),
-        may_resolve=_may_be_resolved(operation) and policy.may_now(person, permissions.RESOLVE),
+        may_resolve=_may_be_resolved(operation) and may_now(person, permissions.RESOLVE),
         is_applied_locally=is_applied_locally(operation),
     )
 
