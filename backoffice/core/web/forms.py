@@ -161,9 +161,8 @@ class ListFilterForm(PeriodForm):
     """The filters in the URL of a list. Reports and saved views use the same names."""
 
     display_fields: ClassVar[frozenset[str]] = frozenset()  # fields that choose the display, not the rows
-    fixed_fields: ClassVar[frozenset[str]] = (
-        frozenset()
-    )  # of those, the ones that the path of the list implies
+    # Of those, the ones that the path of the list implies.
+    fixed_fields: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def is_filtered(self) -> bool:

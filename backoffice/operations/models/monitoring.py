@@ -291,9 +291,8 @@ class Inspection(models.Model):
     violations = models.JSONField(default=dict)  # rule → how many, and the references of the first of them
     log_position = models.PositiveBigIntegerField(default=0)
     log_hash = models.CharField(max_length=64, blank=True)
-    inspected_to = models.UUIDField(
-        null=True
-    )  # the last operation checked in the rotation through all of them
+    # The last operation checked in the rotation through all of them.
+    inspected_to = models.UUIDField(null=True)
     # operations approved in the last thirty days, and their median time to approval
     approved_count = models.PositiveIntegerField(default=0)
     median_approval_time = models.DurationField(null=True)
