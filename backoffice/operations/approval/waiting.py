@@ -15,10 +15,11 @@ from uuid import UUID
 from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Cast, Coalesce, Now
 
-from backoffice.accounts.models import SEPARATOR, StringAggregate, User
+from backoffice.accounts.models import User
 from backoffice.accounts.roles import may_now, users_with_permission
 from backoffice.core import clock
 from backoffice.core.cached_reads import cached_in_process
+from backoffice.core.database.aggregates import JoinedTexts, split_texts
 from backoffice.operations import allow_list
 from backoffice.operations.approval.approvers import approvers_of
 from backoffice.operations.approval.progress import (
@@ -168,7 +169,7 @@ def _with_approvals(operations: QuerySet[Operation], user: User) -> QuerySet[Ope
     """
     counted = Coalesce("approvals__on_behalf_of", "approvals__approver")
     acting = in_effect().filter(stand_in=user).order_by().values("stand_in")
-    ids = acting.annotate(ids=StringAggregate(Cast("pk", CharField())))
+    ids = acting.annotate(ids=JoinedTexts(Cast("pk", CharField())))
     own = Value(user.pk)
     return (
         operations.select_related("preparer")
@@ -272,7 +273,7 @@ class _Context:
 
     @classmethod
     def read(cls, user: User, rows: Sequence[Operation]) -> "_Context":
-        acting = {int(each) for each in (_annotation(rows[0], "acting") or "").split(SEPARATOR) if each}
+        acting = set(map(int, split_texts(_annotation(rows[0], "acting"))))
         used = {_annotation(row, "delegation") for row in rows} - {None}
         found = Delegation.objects.in_bulk(acting | used) if acting | used else {}
         away = {found[pk].person_id for pk in acting}
