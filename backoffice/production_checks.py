@@ -18,9 +18,8 @@ from payments_gateway.config import is_loopback
 
 _MIN_SECRET = 50  # characters, as Django's own check
 _MIN_DIFFERENT = 15  # in a secret or key; 32 random bytes have fewer once in 10^17 keys
-_MIN_DIFFERENT_IN_TOKEN = (
-    7  # 16 random hexadecimal digits have fewer once in 600 tokens, which is refused then
-)
+# 16 random hexadecimal digits have fewer once in 600 tokens, which is refused then.
+_MIN_DIFFERENT_IN_TOKEN = 7
 _KNOWN_SECRET = re.compile(
     r"insecure|changeme|change-me|development|example|secret-?key|password|12345678", re.I
 )

@@ -29,16 +29,13 @@ HEAD_SECONDS = 10  # from the first byte of a connection, or of a request, to th
 BODY_SECONDS = 30  # from the end of the headers to the end of a body of this size:
 BODY_BYTES_PER_SECOND = 20_000  # and a second more for each of these bytes
 ANSWER_SECONDS = 120  # without a byte taken from an answer
-KEEP_ALIVE_SECONDS = (
-    130  # longer than a proxy's: Caddy has 120, nginx 60; otherwise the proxy reports 502 now and then
-)
+# Longer than a proxy's: Caddy has 120, nginx 60; otherwise the proxy reports 502 now and then.
+KEEP_ALIVE_SECONDS = 130
 MAX_HEAD_BYTES = 32_768
-MAX_BODY_BYTES = (
-    8_000_000  # twice the largest file that people may upload, which gets a message beside its field
-)
-MAX_FORM_BYTES = (
-    320_000  # the longest form, the lists of a policy: 100,000 characters, each of which may be sent as %xx
-)
+# Twice the largest file that people may upload, which gets a message beside its field.
+MAX_BODY_BYTES = 8_000_000
+# The longest form, the lists of a policy: 100,000 characters, each of which may be sent as %xx.
+MAX_FORM_BYTES = 320_000
 MAX_DELIVERY_BYTES = 64 * 1024  # of a webhook
 MAX_HELD_BYTES = 40_000_000
 """Of the bodies that one process holds, received in part or being served. Above it, bodies that are longer than a

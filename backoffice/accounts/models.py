@@ -17,7 +17,7 @@ from django.contrib.auth.models import Permission, PermissionsMixin
 from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Aggregate, CharField, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Concat, Lower
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -34,6 +34,7 @@ from backoffice.accounts.rights import (
     restrictions_of,
 )
 from backoffice.audit.canonical import canonical_time
+from backoffice.core.database.aggregates import JoinedTexts, split_texts
 from backoffice.core.database.composed import composed_once
 from backoffice.core.database.writes import NEVER_DELETED
 from backoffice.core.encryption import EncryptedRow, SealedRow
@@ -490,24 +491,6 @@ class RefusedSignIns(models.Model):
         return f"{self.refused} refused sign-ins from {self.address}"
 
 
-SEPARATOR = ","
-
-
-class StringAggregate(Aggregate):
-    """Joins the texts of many rows with commas, on both engines."""
-
-    function = "GROUP_CONCAT"
-    output_field = CharField()
-
-    def as_postgresql(self, compiler: Any, connection: Any) -> Any:
-        return self.as_sql(
-            compiler,
-            connection,
-            function="STRING_AGG",
-            template=f"%(function)s(%(expressions)s, '{SEPARATOR}')",
-        )
-
-
 class StaffSessionManager(BaseSessionManager["StaffSession"]):
     def live(self) -> QuerySet["StaffSession"]:
         """Sessions that are within the idle limit and the absolute limit."""
@@ -528,7 +511,7 @@ def _sessions_with_person(_times: tuple[timedelta, ...]) -> QuerySet["StaffSessi
         Permission.objects.filter(group__user=OuterRef("user"))
         .order_by()
         .values("group__user")
-        .annotate(names=StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
+        .annotate(names=JoinedTexts(Concat("content_type__app_label", Value("."), "codename")))
         .values("names")
     )
     return StaffSession.objects.select_related("user", "device").annotate(
@@ -563,9 +546,8 @@ class StaffSession(AbstractBaseSession):
 
     def load_permissions(self) -> None:
         """Give the person the permission names and the restrictions that `live_with_person` loaded."""
-        joined = vars(self).get("joined_permission_names") or ""
         if self.user is not None:
-            self.user.permission_names = frozenset(joined.split(SEPARATOR)) - {""}
+            self.user.permission_names = split_texts(vars(self).get("joined_permission_names"))
             self.user.restrictions = restrictions_of(vars(self))
 
     @property

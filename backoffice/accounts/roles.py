@@ -1,7 +1,9 @@
-"""The roles, their permissions and who has them. The authentication backend ignores permissions from any other source.
+"""The roles, their permissions and who has them now. The authentication backend ignores permissions from any other
+source.
 
 A role is a Django group of the same name. After every `migrate` the groups are synchronised with the table,
-so a permission that is removed from the table is removed from the people too.
+so a permission that is removed from the table is removed from the people too. `WITHHELD` is what a recent change of an
+account withholds from its person.
 """
 
 from datetime import timedelta
@@ -153,7 +155,7 @@ def people_not_set_up() -> QuerySet[User]:
 
 
 def active_administrators() -> QuerySet[User]:
-    """The administrators among them, whatever restricts them."""
+    """The administrators among `enrolled_people`, also those from whom a change of the account withholds something."""
     return enrolled_people().filter(groups__name=Role.ADMINISTRATOR)
 
 
@@ -161,6 +163,11 @@ def restriction_on(user: User, permission: str) -> Restriction | None:
     """What withholds this permission longest from the person, of what is in effect; usually None."""
     withholding = [one for one in user.restrictions if permission in WITHHELD[one.cause]]
     return max(withholding, key=lambda one: one.until, default=None)
+
+
+def may_now(person: User, permission: str) -> bool:
+    """Whether a role includes the permission and no change of the account withholds it."""
+    return person.has_perm(permission) and restriction_on(person, permission) is None
 
 
 class StaffBackend(ModelBackend):

@@ -24,9 +24,8 @@ class KnownKey(models.Model):
     as_of = models.DateTimeField()
     # From our own operations, set when the list was read.
     scope = models.CharField(max_length=200, blank=True)
-    is_lost = models.BooleanField(
-        default=False
-    )  # created by an operation without a response: its secret is lost
+    # Created by an operation without a response: its secret is lost.
+    is_lost = models.BooleanField(default=False)
 
     class Meta:
         default_permissions = ()

@@ -143,9 +143,8 @@ class CheckpointDestination(models.Model):
     compared_at = models.DateTimeField(null=True)  # when its checkpoints were last read back and compared
     problem = models.JSONField(default=dict)  # why it last failed; empty after a success
     failed_at = models.DateTimeField(null=True)
-    fault = models.JSONField(
-        default=dict
-    )  # the checkpoint that contradicts the log, until a verification finds none
+    # The checkpoint that contradicts the log, until a verification finds none.
+    fault = models.JSONField(default=dict)
 
     class Meta:
         default_permissions = ()

@@ -181,9 +181,8 @@ def reads_together(expected: Iterable[CachedRead[Any]] = ()) -> Iterator[None]:
         yield
     finally:
         _TOGETHER.reset(token)
-        _save(
-            [together.unsaved[key] for key in sorted(together.unsaved)]
-        )  # two processes lock in the same order
+        # Two processes lock in the same order.
+        _save([together.unsaved[key] for key in sorted(together.unsaved)])
 
 
 def _save(rows: Collection[CachedReadRow]) -> None:

@@ -91,8 +91,7 @@ def _steady_seconds() -> float:
     return time.clock_gettime(_STEADY_CLOCK)
 
 
-_STEADY_CLOCK = getattr(
-    time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC
-)  # seconds; also runs while the machine sleeps
+# Also runs while the machine sleeps, where the system has such a clock.
+_STEADY_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _source: Callable[[], datetime] = _database_now
 _last_reading: tuple[datetime, float] | None = None

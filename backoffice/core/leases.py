@@ -1,4 +1,4 @@
-"""Leases, due-row claims and named locks: how processes share work through the database.
+"""Leases, shared run times, due-row claims and named locks: how processes share work through the database.
 
 A lease lets one process at a time do a job; that of a killed process expires. Each acquisition gets a higher
 number (fencing token): a process that was stopped past its expiry finds its number outdated and writes nothing.
@@ -86,9 +86,9 @@ def is_held(name: str) -> bool:
     return row is not None and row.held_until > clock.read_time_of(row)
 
 
-def held_leases(names: str) -> dict[str, datetime]:
-    """The leases held now whose names begin so, each as the text of its `Lease`, and since when."""
-    rows = LeaseRow.objects.filter(name__startswith=names, held_until__gt=clock.now())
+def held_leases(prefix: str) -> dict[str, datetime]:
+    """The leases held now whose names begin with this, as `str(Lease)`, each with the time since when."""
+    rows = LeaseRow.objects.filter(name__startswith=prefix, held_until__gt=clock.now())
     return {f"{row.name} #{row.number}": row.acquired_at for row in rows}
 
 

@@ -42,9 +42,8 @@ class Channel(filesystem.Channel):
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str | None, queue: str) -> None:
         table: Path = self._exchange_file(exchange)  # type: ignore[attr-defined] # unknown to its stubs
         if not table.exists():
-            _create(
-                table, "[]"
-            )  # the base class would create it empty; it locks an existing one to change it
+            # The base class would create it empty; it locks an existing one to change it.
+            _create(table, "[]")
         super()._queue_bind(exchange, routing_key, pattern, queue)
 
 

@@ -29,9 +29,8 @@ class GatewayKey(EncryptedRow):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=120)
-    short_hash = models.CharField(
-        max_length=64, blank=True
-    )  # as the provider lists it; empty if never reported
+    # As the provider lists it; empty if never reported.
+    short_hash = models.CharField(max_length=64, blank=True)
     made_by = models.UUIDField(null=True)  # the operation that created it
     state = models.CharField(max_length=8, choices=State)
     since = models.DateTimeField()

@@ -64,9 +64,8 @@ def _mails_in(path: Path) -> list[Mail]:
 
 def _read(name: str, content: bytes) -> Mail:
     message = email.message_from_bytes(content, policy=email.policy.default)
-    written_at = (
-        message["Date"].datetime.replace(tzinfo=UTC) if message["Date"] else None
-    )  # Django writes UTC
+    # Django writes UTC.
+    written_at = message["Date"].datetime.replace(tzinfo=UTC) if message["Date"] else None
     return Mail(
         name,
         str(message["To"]),

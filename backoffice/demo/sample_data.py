@@ -67,9 +67,8 @@ class SampleOperations:
     """Makes sample operations, deterministically."""
 
     people: dict[str, User]
-    timing: (
-        random.Random
-    )  # approval times; a generator of its own, so that other random choices do not depend on it
+    # Approval times; a generator of its own, so that other random choices do not depend on it.
+    timing: random.Random
     random: random.Random
     otp: Callable[
         [], SecretStr

@@ -51,9 +51,8 @@ _HOLDER_KEPT_FOR = timedelta(days=1)
 _HOLDER_FRESH_FOR_FORMS = timedelta(minutes=2)
 _HOLDERS_UNREADABLE = "holders-unreadable"
 _HOLDERS_RETRY_SECONDS = 60
-_ACCOUNTS_PER_PAGE = (
-    100  # of the first page, the only one read: the merchant has few accounts at the provider
-)
+# Of the first page, the only one read: the merchant has few accounts at the provider.
+_ACCOUNTS_PER_PAGE = 100
 _LISTS_EVERY = timedelta(minutes=20)  # well within the hour for which a list is fresh
 _HOLDER = TypeAdapter(AccountHolder)
 _OWN_ACCOUNTS = CachedRead("accounts", TypeAdapter(list[Account]))

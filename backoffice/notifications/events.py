@@ -136,9 +136,8 @@ class Event:
     group: Group
     audience: Audience
     page: str = ""
-    for_batch_rows: bool = (
-        True  # also for operations that are rows of a batch, which is notified of as a whole
-    )
+    # Also for operations that are rows of a batch, which is notified of as a whole.
+    for_batch_rows: bool = True
     pending: bool | None = None  # only if the operation was still pending afterwards, or only if it was not
     gathered: bool = False  # may come by the hundred: see `recording.audit_feed`
 

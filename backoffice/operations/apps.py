@@ -10,6 +10,6 @@ class OperationsConfig(AppConfig):
     def ready(self) -> None:
         from backoffice.audit import models as audit
         from backoffice.operations.delivery import journal as journal  # importing it registers a check
-        from backoffice.operations.models.reason_codes import AUDIT_SENTENCES
+        from backoffice.operations.models.evidence import AUDIT_SENTENCES
 
         audit.SENTENCES.update(AUDIT_SENTENCES)

@@ -1,4 +1,7 @@
-"""Why an operation was refused. Nothing was changed; each message can be shown to the user."""
+"""The errors of refused actions. Nothing was changed; each message can be shown to the user.
+
+The codes and their sentences are in `refusals.py`.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

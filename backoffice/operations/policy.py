@@ -11,6 +11,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.rights import RestrictionCause
 from backoffice.accounts.roles import (
     active_administrators,
+    may_now,
     restriction_on,
     users_with_permission,
     without_reactivated_outside,
@@ -270,11 +271,6 @@ def may_release(person: User, operation: Operation) -> bool:
         and may_now(person, RELEASE)
         and person.pk != operation.preparer_id
     )
-
-
-def may_now(person: User, permission: str) -> bool:
-    """Whether a role includes the permission and no change of the account withholds it."""
-    return person.has_perm(permission) and restriction(person, permission) is None
 
 
 def restriction(person: User, permission: str) -> errors.AccountRestrictedError | None:

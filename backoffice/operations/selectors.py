@@ -1,4 +1,8 @@
-"""Queries for operations: visible to a user, open, waiting for a user, and matching a search text."""
+"""Queries for operations: visible to a user, open, with all that their page shows, and matching a search text.
+
+Also the policy in effect, the warning of a first payment, the fees charged last, and saved views. What waits for
+whom is in `approval/waiting.py`.
+"""
 
 import re
 from collections import defaultdict

@@ -21,7 +21,7 @@ from backoffice.operations.pages import (
     transactions,
 )
 from backoffice.operations.pages.batches import batch, files, imported_rows, retry
-from backoffice.operations.pages.operation import detail
+from backoffice.operations.pages.operation import actions, detail
 from backoffice.operations.pages.reconciliation import findings, investigation
 from backoffice.operations.pages.system.page import system
 
@@ -78,12 +78,12 @@ urlpatterns = [
     path("operations/<uuid:pk>/", detail.detail, name="detail"),
     path("operations/<uuid:pk>/live/", detail.live, name="live"),
     path("operations/<uuid:pk>/receipt/", detail.receipt, name="receipt"),
-    path("operations/<uuid:pk>/approve/", detail.approve, name="approve"),
-    path("operations/<uuid:pk>/approve-and-send/", detail.approve_and_send, name="approve_and_send"),
-    path("operations/<uuid:pk>/reject/", detail.reject, name="reject"),
-    path("operations/<uuid:pk>/release/", detail.release, name="release"),
-    path("operations/<uuid:pk>/cancel/", detail.cancel, name="cancel"),
-    path("operations/<uuid:pk>/check/", detail.check_status, name="check_status"),
+    path("operations/<uuid:pk>/approve/", actions.approve, name="approve"),
+    path("operations/<uuid:pk>/approve-and-send/", actions.approve_and_send, name="approve_and_send"),
+    path("operations/<uuid:pk>/reject/", actions.reject, name="reject"),
+    path("operations/<uuid:pk>/release/", actions.release, name="release"),
+    path("operations/<uuid:pk>/cancel/", actions.cancel, name="cancel"),
+    path("operations/<uuid:pk>/check/", actions.check_status, name="check_status"),
     path("operations/<uuid:pk>/case/", investigation.case, name="case"),
     path("operations/<uuid:pk>/evidence/", investigation.evidence, name="evidence"),
     path("operations/<uuid:pk>/payment/", payments.payment_refresh, name="payment_refresh"),

@@ -8,8 +8,9 @@ from django.contrib.auth.models import Group, Permission
 from django.db.models import CharField, Exists, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Cast, Now
 
-from backoffice.accounts.models import SEPARATOR, GroupMembership, StringAggregate, User
+from backoffice.accounts.models import GroupMembership, User
 from backoffice.accounts.roles import users_with_permission
+from backoffice.core.database.aggregates import JoinedTexts, split_texts
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.document import Levels, People
 from backoffice.policies.evaluator import Person
@@ -94,23 +95,23 @@ def _delegations(users: Iterable[User]) -> Iterable[Delegation]:
 def joined_roles(person: str) -> Subquery:
     """The names of the roles of the person to whose id `person` refers, for `read_roles`."""
     roles: QuerySet[Group] = Group.objects.filter(user=OuterRef(person))
-    names = roles.order_by().values("user").annotate(names=StringAggregate("name"))
+    names = roles.order_by().values("user").annotate(names=JoinedTexts("name"))
     return Subquery(names.values("names"), output_field=CharField())
 
 
 def joined_groups(person: str) -> Subquery:
     """The ids of the groups of that person that are not retired, for `read_groups`."""
     memberships = GroupMembership.objects.filter(user=OuterRef(person), group__retired_at__isnull=True)
-    ids = memberships.order_by().values("user").annotate(ids=StringAggregate(Cast("group", CharField())))
+    ids = memberships.order_by().values("user").annotate(ids=JoinedTexts(Cast("group", CharField())))
     return Subquery(ids.values("ids"), output_field=CharField())
 
 
 def read_roles(joined: str | None) -> frozenset[str]:
-    return frozenset((joined or "").split(SEPARATOR)) - {""}
+    return split_texts(joined)
 
 
 def read_groups(joined: str | None) -> frozenset[int]:
-    return frozenset(int(each) for each in (joined or "").split(SEPARATOR) if each)
+    return frozenset(map(int, split_texts(joined)))
 
 
 def names_nobody(levels: Levels) -> bool:

@@ -66,9 +66,8 @@ class RecipientVersion(SealedRow):
     alias = models.CharField(max_length=60, blank=True)
     notes = models.CharField(max_length=300, blank=True)
     currency = models.CharField(max_length=10, blank=True)
-    network = models.CharField(
-        max_length=40, blank=True
-    )  # of an address: all that it is approved on, `join_networks`
+    # Of an address: all that it is approved on, `join_networks`.
+    network = models.CharField(max_length=40, blank=True)
     bank_code = models.CharField(max_length=20, blank=True)
     bank = models.CharField(max_length=200, blank=True)
     account = models.CharField(max_length=128)

@@ -90,9 +90,8 @@ class Schedule(models.Model):
     is_paused = models.BooleanField(default=False)
     next_at = models.DateTimeField(db_index=True)
     last_at = models.DateTimeField(null=True)
-    last_obstacles = models.JSONField(
-        default=list
-    )  # the recipients that got no file in the last run, and why
+    # The recipients that got no file in the last run, and why.
+    last_obstacles = models.JSONField(default=list)
 
     class Meta:
         default_permissions = ()

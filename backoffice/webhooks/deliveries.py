@@ -70,9 +70,8 @@ def _about(subject: str) -> Q:
 
 NEWEST_FIRST = ("-received_at", "-id")
 DELIVERY_GRACE = timedelta(days=1)
-_CLOSED_BY_DELIVERY = timedelta(
-    hours=1
-)  # an operation closed so soon after a delivery may have been closed because of it
+# An operation closed so soon after a delivery may have been closed because of it.
+_CLOSED_BY_DELIVERY = timedelta(hours=1)
 _LOOKBACK = timedelta(days=7)
 _TONES = {
     DeliveryVerification.VALID: "good",

@@ -1,4 +1,4 @@
-"""Lets deliveries of webhooks pass the middleware of pages, which costs more than receiving them."""
+"""Answers deliveries of webhooks ahead of the middleware of pages, which costs more than receiving them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Verify and store each delivery once, then read the provider again because of it.
+"""Verify each delivery and have it stored once (`storing.py`), then read the provider again because of it.
 
 A delivery never changes an operation; only a read of the provider does. What one reports of a payment is shown with
 its time, and nothing is decided by it.

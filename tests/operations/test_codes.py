@@ -13,6 +13,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery.release import record_blocker
 from backoffice.operations.models import reason_codes
+from backoffice.operations.models.evidence import evidence_in_words, listed_transaction
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation, Release, verification_code
 from backoffice.operations.models.reason_codes import (
@@ -121,13 +122,13 @@ def test_every_field_difference_has_a_label(
 
 def test_evidence_shows_our_label_with_the_providers_own_word_beside_it() -> None:
     transaction = {"type": "sent", "status": "fulfilled", "currency": "USDT", "amount": "5"}
-    assert dict(reason_codes.shown(transaction)) == {
+    assert dict(evidence_in_words(transaction)) == {
         "type": "Crypto sent (“sent”)",
         "amount": "USDT 5.000000",
         "status": "Completed (“fulfilled”)",
     }
-    listed = reason_codes.listed_transaction("T-1", None, "NGN", Decimal(5), "reversed")
-    assert dict(reason_codes.shown({"in_list": listed})) == {"provider's list": "T-1: NGN 5.00, “reversed”"}
+    listed = listed_transaction("T-1", None, "NGN", Decimal(5), "reversed")
+    assert dict(evidence_in_words({"in_list": listed})) == {"provider's list": "T-1: NGN 5.00, “reversed”"}
 
 
 @pytest.mark.django_db

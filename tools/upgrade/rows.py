@@ -46,9 +46,8 @@ ADMINISTRATORS = ("Bisi Ojo", "Chidi Nwosu")
 NOT_EXECUTED_ANSWER, UNREADABLE = (422, '{"message": "no"}'), (502, "bad gateway")
 MATCHED_AFTER = timedelta(minutes=2)  # no transaction is matched with an unknown outcome sooner
 ROUNDS = 10  # of the sweeper, until everything that can end has ended
-_codes = itertools.count(
-    1 if sys.argv[-1] == "make" else 500_000
-)  # the provider accepts each one-time code once
+# The provider accepts each one-time code once.
+_codes = itertools.count(1 if sys.argv[-1] == "make" else 500_000)
 
 
 class Provider(StubProvider):

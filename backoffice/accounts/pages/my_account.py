@@ -1,4 +1,7 @@
-"""My account: second factor, recovery codes, sessions, time zone and theme."""
+"""My account: the preferences, and ending one's own sessions. Also the page of keyboard shortcuts.
+
+The second factor and recovery codes are only shown here; `sign_in.py` has the pages that change them.
+"""
 
 from django import forms
 from django.contrib import messages

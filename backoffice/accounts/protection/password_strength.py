@@ -7,9 +7,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from zxcvbn import zxcvbn
 
-_MIN_SCORE = (
-    3  # of 4: more than 10^8 guesses, of someone who knows common passwords, names, patterns and this person
-)
+# Of 4: more than 10^8 guesses, of someone who knows common passwords, names, patterns and this person.
+_MIN_SCORE = 3
 CONTEXT_WORDS = (
     *("countersign", "backoffice", "merchant", "payment", "payments", "payout", "withdrawal", "treasury"),
     *("preparer", "approver", "auditor", "administrator"),

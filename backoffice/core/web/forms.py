@@ -1,6 +1,7 @@
 """Base forms for filtering lists: a period of days, the filters that are set, and their values in words.
 
-Also the widget for one-time codes, the time zones to choose from, and the start and end of a day in the current one.
+Also the field for a reason, the widget for one-time codes, the time zones to choose from, and the start and end of a
+day in the current one.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,6 +25,7 @@ from backoffice.core.web.formatting import format_day, labelled
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
+_REASON = _("Reason")
 _PERIOD = ("since", "until")
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
 _OUT_OF_RANGE = format_lazy(_("Choose a day from {first} to {last}."), first=FIRST_DAY, last=LAST_DAY)
@@ -53,6 +55,24 @@ def day_field(label: "StrOrPromise") -> forms.DateField:
             attrs={"type": "date", "min": FIRST_DAY.isoformat(), "max": LAST_DAY.isoformat()}
         ),
         validators=[MinValueValidator(FIRST_DAY, _OUT_OF_RANGE), MaxValueValidator(LAST_DAY, _OUT_OF_RANGE)],
+    )
+
+
+def reason_field(
+    *,
+    help_text: "StrOrPromise",
+    missing: "StrOrPromise",
+    label: "StrOrPromise" = _REASON,
+    max_length: int = 500,
+    rows: int = 3,
+) -> forms.CharField:
+    """A reason in the user's own words; `missing` is the error message for none."""
+    return forms.CharField(
+        label=label,
+        max_length=max_length,
+        help_text=help_text,
+        widget=forms.Textarea(attrs={"rows": rows}),
+        error_messages={"required": missing},
     )
 
 
@@ -141,9 +161,8 @@ class ListFilterForm(PeriodForm):
     """The filters in the URL of a list. Reports and saved views use the same names."""
 
     display_fields: ClassVar[frozenset[str]] = frozenset()  # fields that choose the display, not the rows
-    fixed_fields: ClassVar[frozenset[str]] = (
-        frozenset()
-    )  # of those, the ones that the path of the list implies
+    # Of those, the ones that the path of the list implies.
+    fixed_fields: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def is_filtered(self) -> bool:

@@ -1,5 +1,6 @@
-"""Middleware for every request: request id, client address, access log, compression. And the environment banner
-of every page.
+"""Middleware for every request: its id and the access log, headers for browsers, compression.
+
+Also the address of the client, and the environment banner of every page.
 """
 
 import logging
@@ -22,16 +23,8 @@ _COMPRESSIBLE = re.compile(r"(text/html|application/json)\s*(;|$)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,36}")  # an id of a proxy, such as a UUID with or without dashes
 _UNUSED_FEATURES = (
     *("accelerometer", "bluetooth", "browsing-topics", "camera", "display-capture", "encrypted-media"),
-    *(
-        "geolocation",
-        "gyroscope",
-        "hid",
-        "idle-detection",
-        "local-fonts",
-        "magnetometer",
-        "microphone",
-        "midi",
-    ),
+    *("geolocation", "gyroscope", "hid", "idle-detection", "local-fonts", "magnetometer"),
+    *("microphone", "midi"),
     *("payment", "picture-in-picture", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking"),
 )
 _PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)

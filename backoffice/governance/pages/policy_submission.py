@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.forms import reason_field
 from backoffice.governance.policy_comparison import compared
 from backoffice.governance.policy_drafts import (
     PolicyDraft,
@@ -46,12 +47,11 @@ from backoffice.policies.sentences import Difference, compare, compare_lists
 class SubmissionForm(PageForm):
     """Asks for the reason and, if the version refuses payments without exception, for a confirmation."""
 
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=300,
+    reason = reason_field(
         help_text=_("Shown to the approver."),
-        widget=forms.Textarea(attrs={"rows": 2}),
-        error_messages={"required": _("Enter the reason for this change.")},
+        missing=_("Enter the reason for this change."),
+        max_length=300,
+        rows=2,
     )
     confirmed = forms.BooleanField(
         error_messages={"required": _("Confirm this, or change the rules. Nothing was submitted.")}

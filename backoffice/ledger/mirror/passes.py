@@ -184,9 +184,8 @@ def begin_full_pass(lease: Lease, depth: PassDepth = PassDepth.WHOLE, *, tries: 
 def continue_full_pass(lease: Lease, *, until: float, on_progress: Callable[[Mirror], object]) -> None:
     """Continue the full pass with `read_steps`, beginning one if none is in progress.
 
-    Raises what `read_steps` raises.
-
-    Calls `on_progress` after every step. The next call continues after the last merged step.
+    Calls `on_progress` after every step. The next call continues after the last merged step. Raises what `read_steps`
+    raises.
     """
     if not Mirror.objects.get(pk=1).pass_depth:
         begin_full_pass(lease)

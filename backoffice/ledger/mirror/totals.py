@@ -76,9 +76,8 @@ def utc_day(moment: datetime) -> date:
 def total_discrepancies() -> Iterator[TotalDiscrepancy]:
     """Every day total that differs from its rows.
 
-    Reads all rows: minutes for ten million, so only for a command.
-
-    Run it in a transaction with a consistent snapshot, or while no sync runs.
+    Reads all rows: minutes for ten million, so only for a command. Run it in a transaction with a consistent snapshot,
+    or while no sync runs.
     """
     counted = TotalDifferences()
     listed = Transaction.objects.filter(missing_since__isnull=True).order_by()

@@ -27,9 +27,8 @@ from backoffice.ledger.transactions.volumes import sums_between
 MAX_COUNTED = 10_000
 """The most breaks that are added up, and the most unplaceable records that are counted."""
 _A_DAY = timedelta(days=1)
-_CLOCK_TOLERANCE = timedelta(
-    minutes=2
-)  # allows for clock differences, and for balance changes during the read
+# Allows for clock differences, and for balance changes during the read.
+_CLOCK_TOLERANCE = timedelta(minutes=2)
 _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 

@@ -15,10 +15,11 @@ from uuid import UUID
 from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Cast, Coalesce, Now
 
-from backoffice.accounts.models import SEPARATOR, StringAggregate, User
-from backoffice.accounts.roles import restriction_on, users_with_permission
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import may_now, users_with_permission
 from backoffice.core import clock
 from backoffice.core.cached_reads import cached_in_process
+from backoffice.core.database.aggregates import JoinedTexts, split_texts
 from backoffice.operations import allow_list
 from backoffice.operations.approval.approvers import approvers_of
 from backoffice.operations.approval.progress import (
@@ -125,21 +126,17 @@ def _waiting(user: User, evaluated: Evaluated) -> WaitingFor:
     of_others = Q(payload__person__isnull=True) | ~Q(payload__person=user.pk)
     of_others &= Q(payload__stand_in__isnull=True) | ~Q(payload__stand_in=user.pk)
     by_everyone = Q(_IS_OF_EVERYONE, _is_of_version_in_effect(), status=Status.PENDING)
-    if _may_now(user, APPROVE):
+    if may_now(user, APPROVE):
         can |= by_everyone & ~Q(kind__in=governance)
-    if _may_now(user, APPROVE_GOVERNANCE):
+    if may_now(user, APPROVE_GOVERNANCE):
         can |= by_everyone & of_others & Q(kind__in=governance)
     can |= Q(pk__in=evaluated.able)
     can &= is_present & Q(~Exists(given))
-    if _may_now(user, RELEASE):
+    if may_now(user, RELEASE):
         is_not_released = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         releases = Q(is_not_released, is_sent(), ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
     # The last condition for all of them, so that the index of open operations serves it.
     return WaitingFor(can, releases, ~Q(preparer=user) & IS_OPEN)
-
-
-def _may_now(user: User, permission: str) -> bool:
-    return user.has_perm(permission) and restriction_on(user, permission) is None
 
 
 _IS_OF_EVERYONE = Q(levels__isnull=True)
@@ -172,7 +169,7 @@ def _with_approvals(operations: QuerySet[Operation], user: User) -> QuerySet[Ope
     """
     counted = Coalesce("approvals__on_behalf_of", "approvals__approver")
     acting = in_effect().filter(stand_in=user).order_by().values("stand_in")
-    ids = acting.annotate(ids=StringAggregate(Cast("pk", CharField())))
+    ids = acting.annotate(ids=JoinedTexts(Cast("pk", CharField())))
     own = Value(user.pk)
     return (
         operations.select_related("preparer")
@@ -230,7 +227,7 @@ def _is_entitled(person: str) -> Case:
 
 
 def _evaluated(user: User) -> Evaluated:
-    if not any(_may_now(user, name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE)):
+    if not any(may_now(user, name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE)):
         return Evaluated()
     if not _to_evaluate().exists():
         return Evaluated()
@@ -249,10 +246,10 @@ def _evaluated(user: User) -> Evaluated:
 
 
 def _levels(rows: Sequence[Operation]) -> dict[UUID, Levels]:
-    older = [row for row in rows if (row.policy_version or 0) != _of(row, "newest")]
+    older = [row for row in rows if (row.policy_version or 0) != _annotation(row, "newest")]
     differ = {row.pk for row in older}
     levels = {row.pk: row.required_levels for row in rows if row.pk not in differ}
-    levels |= remembered_levels(older, _of(rows[0], "newest")) if older else {}
+    levels |= remembered_levels(older, _annotation(rows[0], "newest")) if older else {}
     for pk in (
         allow_list.need_one_more([row for row in rows if row.status == Status.APPROVED]) & levels.keys()
     ):
@@ -260,7 +257,8 @@ def _levels(rows: Sequence[Operation]) -> dict[UUID, Levels]:
     return levels
 
 
-def _of(row: Operation, name: str) -> Any:
+def _annotation(row: Operation, name: str) -> Any:
+    """What `_with_approvals` has added to the operation under this name."""
     return vars(row)[name]
 
 
@@ -275,8 +273,8 @@ class _Context:
 
     @classmethod
     def read(cls, user: User, rows: Sequence[Operation]) -> "_Context":
-        acting = {int(each) for each in (_of(rows[0], "acting") or "").split(SEPARATOR) if each}
-        used = {_of(row, "delegation") for row in rows} - {None}
+        acting = set(map(int, split_texts(_annotation(rows[0], "acting"))))
+        used = {_annotation(row, "delegation") for row in rows} - {None}
         found = Delegation.objects.in_bulk(acting | used) if acting | used else {}
         away = {found[pk].person_id for pk in acting}
         people: dict[str, dict[int, Person]] = {}
@@ -284,9 +282,9 @@ class _Context:
             own = Person(
                 id=user.pk,
                 name=str(user),
-                roles=read_roles(_of(rows[0], "own_roles")),
-                groups=read_groups(_of(rows[0], "own_groups")),
-                may_approve=_may_now(user, permission),
+                roles=read_roles(_annotation(rows[0], "own_roles")),
+                groups=read_groups(_annotation(rows[0], "own_groups")),
+                may_approve=may_now(user, permission),
             )
             others = read_people(permission, away) if away else []
             people[permission] = {one.id: one for one in (own, *others)}
@@ -296,14 +294,14 @@ class _Context:
     def answer(self, rows: Sequence[Operation], levels: Levels) -> tuple[bool, bool]:
         """Whether the user can approve this operation now, and whether its levels are complete."""
         operation = rows[0]
-        given = [row for row in rows if _of(row, "given") is not None]
+        given = [row for row in rows if _annotation(row, "given") is not None]
         counted = [
             Person(
-                id=_of(row, "counted"),
+                id=_annotation(row, "counted"),
                 name="",
-                roles=read_roles(_of(row, "counted_roles")),
-                groups=read_groups(_of(row, "counted_groups")),
-                stand_in_id=_of(row, "by") if _of(row, "instead_of") else None,
+                roles=read_roles(_annotation(row, "counted_roles")),
+                groups=read_groups(_annotation(row, "counted_groups")),
+                stand_in_id=_annotation(row, "by") if _annotation(row, "instead_of") else None,
             )
             for row in given
             if self._counts(row)
@@ -318,21 +316,21 @@ class _Context:
             people=people,
             leaves=self.leaves,
             preparer_id=operation.preparer_id,
-            approved={_of(row, name) for row in given for name in ("by", "instead_of")},
+            approved={_annotation(row, name) for row in given for name in ("by", "instead_of")},
             affected=affected_people(operation),
         )
         return answer.hindrance is None, False
 
     def _counts(self, row: Operation) -> bool:
         approval = Approval(
-            approver_id=_of(row, "by"),
-            on_behalf_of_id=_of(row, "instead_of"),
-            delegation=self.delegations.get(_of(row, "delegation")),
-            approved_at=_of(row, "given_at"),
+            approver_id=_annotation(row, "by"),
+            on_behalf_of_id=_annotation(row, "instead_of"),
+            delegation=self.delegations.get(_annotation(row, "delegation")),
+            approved_at=_annotation(row, "given_at"),
         )
-        entitled = {_of(row, "by")} if _of(row, "by_entitled") else set()
-        if _of(row, "other_entitled"):
-            entitled.add(_of(row, "instead_of"))
+        entitled = {_annotation(row, "by")} if _annotation(row, "by_entitled") else set()
+        if _annotation(row, "other_entitled"):
+            entitled.add(_annotation(row, "instead_of"))
         return bool(counting([approval], entitled))
 
 
@@ -348,7 +346,7 @@ def deciders(operation: Operation) -> frozenset[int]:
         found = approvers_of(operation)
     except OperationError:
         return frozenset()
-    is_sent = not isinstance(KINDS.get(operation.kind), LocalKind)
-    if operation.status == Status.APPROVED and (found.progress.is_complete or not is_sent):
-        return releasers if is_sent else frozenset()
+    is_local = isinstance(KINDS.get(operation.kind), LocalKind)
+    if operation.status == Status.APPROVED and (found.progress.is_complete or is_local):
+        return frozenset() if is_local else releasers
     return frozenset(person.id for person, _ in found.able)

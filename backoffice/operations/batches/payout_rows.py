@@ -1,4 +1,7 @@
-"""Rows of a file that are payouts: each is checked by the form of its kind, and becomes an operation."""
+"""The rules for rows of a file that are payouts: the form of their kind, the register, and payments that they repeat.
+
+`creation.py` makes the checked rows operations.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal

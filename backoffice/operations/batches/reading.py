@@ -1,4 +1,7 @@
-"""Read a file of payouts, CSV or XLSX, as rows of text, within limits that a hostile file cannot exceed."""
+"""Read an uploaded file of payouts or recipients, CSV or XLSX, as rows of text.
+
+Within limits of size, rows and columns, which a hostile file cannot exceed.
+"""
 
 import csv
 import io
@@ -19,6 +22,8 @@ MAX_UNPACKED = 24_000_000
 MAX_PARTS = 200
 _ZIP_BEGIN = b"PK\x03\x04"
 _FORMULA_SIGNS = "=+-@"
+_OF_BROKEN_PARTS = (ParseError, KeyError, ValueError, IndexError, TypeError, AttributeError, OSError)
+"""What openpyxl raises for the parts of a workbook that are not as they should be."""
 
 
 class UnreadableFileError(Exception):
@@ -117,14 +122,7 @@ def _workbook_rows(content: bytes) -> Iterator[list[str]]:
         sheet.reset_dimensions()  # what the file says of its size need not be true
         for row in sheet.iter_rows(values_only=True, max_row=None):
             yield _without_empty_end([_cell_text(value) for value in row[: MAX_COLUMNS + 1]])
-    except (
-        *(InvalidFileException, zipfile.BadZipFile, ParseError, KeyError, ValueError, IndexError),
-        *(
-            TypeError,
-            AttributeError,
-            OSError,
-        ),  # what openpyxl raises for parts that are not as they should be
-    ) as exc:
+    except (InvalidFileException, zipfile.BadZipFile, *_OF_BROKEN_PARTS) as exc:
         raise UnreadableFileError(FileProblem.NOT_A_TABLE) from exc
 
 

@@ -1,6 +1,6 @@
 """What is shown of a batch: before its approval the rows to check first, once it is applied the statuses of its rows.
 
-Its own status then says only that its rows are operations.
+Its own status then says only that its rows are operations. Also why a row was not paid, for reports and retries.
 """
 
 from collections import defaultdict
@@ -21,7 +21,8 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 
 from backoffice.accounts.models import User
-from backoffice.operations import permissions, policy
+from backoffice.accounts.roles import may_now
+from backoffice.operations import permissions
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import ATTENTION, BatchRow, RowFlag
@@ -457,5 +458,5 @@ def may_send_rows(person: User, operation: Operation, summary: BatchSummary | No
         summary is not None
         and summary.to_send > 0
         and person != operation.preparer
-        and policy.may_now(person, permissions.RELEASE)
+        and may_now(person, permissions.RELEASE)
     )

@@ -51,9 +51,8 @@ from backoffice.operations.states import Outcome
 
 logger = logging.getLogger(__name__)
 Line: TypeAlias = dict[str, Any]
-NEWEST_BYTES = (
-    16 * 1024 * 1024
-)  # how much of a file's end a process reads when it starts: 20,000 attempts or more
+# How much of a file's end a process reads when it starts: 20,000 attempts or more.
+NEWEST_BYTES = 16 * 1024 * 1024
 HEAD_BYTES = 64 * 1024  # of a file's beginning, which shows whose journal it is
 FREE_BYTES = 1024 * 1024  # what the volume must have left, so that a claim is not made in vain
 DATABASE, CLAIMED, ANSWERED, REPORTED = "database", "claimed", "answered", "reported"

@@ -19,6 +19,7 @@ from backoffice.operations.kinds.base import OutdatedError, SendReceipt
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
+from backoffice.operations.models.evidence import recorded_outcome
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
 from backoffice.operations.models.reason_codes import (
@@ -26,7 +27,6 @@ from backoffice.operations.models.reason_codes import (
     Response,
     ResponseCode,
     coded,
-    recorded_outcome,
     responses_sentence,
 )
 from backoffice.operations.models.secret import Secret

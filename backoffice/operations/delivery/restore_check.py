@@ -1,4 +1,4 @@
-"""Detect a database that was restored to an earlier moment, and close what was sent before by matching.
+"""Detect a database that was restored to an earlier moment, pause payments, and record the attempts that it lost.
 
 The journals outside the database are compared with it when a worker starts, every round of the sweeper and before
 each request, in two ways: the database must still have every attempt in them, and it must be the same database with
@@ -177,7 +177,7 @@ def check_database(*, must_write: bool = False) -> Line:
     if none can be written.
     """
     # Read before the comparison: if the database is restored between the two, either this or the next one finds it.
-    now, before = _look(), _memory.seen
+    now, before = _seen_now(), _memory.seen
     positions, lines, problem = _read_journals(now.line)
     is_missing = not problem and not any(one.is_ours and one.stamp.size for one in positions)
     if is_missing and acceptance.is_journal_missing():
@@ -190,7 +190,7 @@ def check_database(*, must_write: bool = False) -> Line:
     found = bool(not is_known or _contradicting_destinations()) and _report(ours, before, now.line)
     kept = positions if is_known else [position for position in positions if not position.is_ours]
     _memory.positions = (_memory.positions if is_known else {}) | {one.path: one for one in kept}
-    now = now if is_known else _look()
+    now = now if is_known else _seen_now()
     if before is None or not is_known or now.line["position"] >= before.line["position"]:
         _memory.seen = now
     if problem and not found:
@@ -265,7 +265,8 @@ def is_continuous() -> bool:
     return True
 
 
-def _look() -> SeenDatabase:
+def _seen_now() -> SeenDatabase:
+    """The database as it is at this moment."""
     reported = Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED)
     newest = reported.order_by("-pause", "-pk").values_list("pk", flat=True)
     return SeenDatabase(journal.database_line(), newest.first() or 0)
@@ -495,7 +496,7 @@ def _find(ours: Sequence[JournalPosition], seen: SeenDatabase | None, during_pau
 
     Raises JournalError.
     """
-    now, reported = _look(), acceptance.accepted_reports() | during_pause
+    now, reported = _seen_now(), acceptance.accepted_reports() | during_pause
     identity = now.line["identity"]
     found = []
     for position in ours:

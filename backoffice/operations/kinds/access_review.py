@@ -7,6 +7,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.access_report import RightKind, access_rows, report_digest
+from backoffice.core.web.forms import reason_field
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import (
     Facts,
@@ -38,12 +39,11 @@ class AccessReviewForm(KindForm):
     """Asks what was found; `report` is the digest of the report that the preparer has seen."""
 
     report = forms.CharField(max_length=64, widget=forms.HiddenInput)
-    findings = forms.CharField(
+    findings = reason_field(
         label=_("Findings"),
-        max_length=1000,
         help_text=_("What you checked, and what was changed because of it. Shown to the approver."),
-        widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": _("Enter what you found.")},
+        missing=_("Enter what you found."),
+        max_length=1000,
     )
 
     def clean(self) -> dict[str, Any]:

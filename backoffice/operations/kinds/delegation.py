@@ -16,6 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_day
+from backoffice.core.web.forms import reason_field
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE
@@ -106,12 +107,11 @@ class DelegationForm(KindForm):
         help_text=_("Included. The delegation ends automatically at the end of this day."),
         widget=forms.DateInput(attrs={"type": "date"}),
     )
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=300,
+    reason = reason_field(
         help_text=_("Shown to the approver."),
-        widget=forms.Textarea(attrs={"rows": 2}),
-        error_messages={"required": _("Enter the reason, such as annual leave.")},
+        missing=_("Enter the reason, such as annual leave."),
+        max_length=300,
+        rows=2,
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from backoffice.accounts.models import User
 from backoffice.core.web.formatting import error_sentence, mask_account
+from backoffice.core.web.forms import reason_field
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import (
@@ -221,12 +222,11 @@ class RecipientForm(RecipientAccountForm):
         max_length=300,
         widget=forms.Textarea(attrs={"rows": 2}),
     )
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=300,
+    reason = reason_field(
         help_text=_("How you know that the details are right. Shown to the approver."),
-        widget=forms.Textarea(attrs={"rows": 2}),
-        error_messages={"required": _("Enter how you know that the details are right.")},
+        missing=_("Enter how you know that the details are right."),
+        max_length=300,
+        rows=2,
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

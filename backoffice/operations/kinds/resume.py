@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Any
 
-from django import forms
 from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import local_time, zoned_time
+from backoffice.core.web.forms import reason_field
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.models.monitoring import current_pause
 from backoffice.operations.permissions import PAUSE
@@ -30,12 +30,11 @@ class ResumePayload(Payload):
 class ResumeForm(KindForm):
     """Asks for the reason; it always ends the current pause."""
 
-    reason = forms.CharField(
+    reason = reason_field(
         label=_("Reason for resuming"),
-        max_length=300,
         help_text=_("Shown to the approver."),
-        widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": _("Enter the reason for resuming payments.")},
+        missing=_("Enter the reason for resuming payments."),
+        max_length=300,
     )
 
     def clean(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from backoffice.accounts.models import AuthenticatorDevice, StaffGroup, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.setup_links import HandoverProgress, handover_progress
 from backoffice.accounts.staff import role_names
+from backoffice.core.web.forms import reason_field
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.kinds.staffing import NEW_PERSON, Staffing, check_staffing
@@ -205,12 +206,11 @@ class StaffChangeForm(KindForm):
         required=False,
         help_text=_("Prepares and approves changes to people, groups and rules. Cannot approve payments."),
     )
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=300,
+    reason = reason_field(
         help_text=_("Shown to the approver."),
-        widget=forms.Textarea(attrs={"rows": 2}),
-        error_messages={"required": _("Enter the reason for this change.")},
+        missing=_("Enter the reason for this change."),
+        max_length=300,
+        rows=2,
     )
     typed = forms.CharField(required=False, initial="1", widget=forms.HiddenInput)
     """Tells a form that was filled in, in which an empty tick means "no", from one that was just opened."""

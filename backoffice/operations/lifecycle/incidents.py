@@ -1,5 +1,6 @@
-"""Raise, list and acknowledge incidents; also changes of accounts with break-glass. Neither operations nor attempts
-are changed here.
+"""Raise, list and acknowledge incidents; acknowledge changes of accounts that one person made alone (break-glass).
+
+Neither operations nor attempts are changed here.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,7 @@
-"""The one function that changes an operation's status, and the audit of refused actions."""
+"""Change the status of an operation: `transition`, or `approve_all` for the rows of a batch. Nothing else does.
+
+Also the audit of refused actions.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

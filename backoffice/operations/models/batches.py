@@ -117,9 +117,8 @@ class PayoutFile(models.Model):
     language = models.CharField(max_length=8)
     retry_of = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="+")
     state = models.CharField(max_length=16, choices=FileState, default=FileState.UPLOADED)
-    problem = models.JSONField(
-        default=dict
-    )  # a FileProblem with its parameters, of a file that cannot be read
+    # A FileProblem with its parameters, of a file that cannot be read.
+    problem = models.JSONField(default=dict)
     row_count = models.PositiveIntegerField(default=0)
     checked_count = models.PositiveIntegerField(default=0)
     error_count = models.PositiveIntegerField(default=0)
@@ -242,9 +241,8 @@ class BatchRow(models.Model):
     digest = models.CharField(max_length=64)  # of the operation that it becomes
     flags = models.JSONField(default=list)
     similar = models.JSONField(null=True)  # recipients of the register that its payee can be mistaken for
-    attention = models.PositiveSmallIntegerField(
-        default=0
-    )  # how early the approver should check it; 0 for no flag
+    # How early the approver should check it; 0 for no flag.
+    attention = models.PositiveSmallIntegerField(default=0)
     recipient = models.CharField(max_length=200)
     recipient_detail = models.CharField(max_length=200, blank=True)
     currency = models.CharField(max_length=12)

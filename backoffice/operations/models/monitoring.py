@@ -11,8 +11,9 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import CheckpointDestination
 from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.ledger.models import Transaction
+from backoffice.operations.models.evidence import evidence_in_words
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import IncidentKind, LostAttemptState, PauseCause, shown
+from backoffice.operations.models.reason_codes import IncidentKind, LostAttemptState, PauseCause
 from backoffice.operations.states import PROVEN_NOT_EXECUTED, Outcome
 
 
@@ -110,7 +111,7 @@ class Incident(models.Model):
         CheckpointDestination, on_delete=models.PROTECT, null=True, related_name="incidents", db_index=False
     )
     kind = models.CharField(max_length=32, choices=IncidentKind)
-    evidence = models.JSONField()  # the values that were seen; `reason_codes.shown` puts them into words
+    evidence = models.JSONField()  # the values that were seen, for `evidence_in_words`
     # The earlier incident of the same kind that this one follows.
     further_to = models.OneToOneField("self", on_delete=models.PROTECT, null=True, related_name="followed_by")
     at = models.DateTimeField()
@@ -183,7 +184,7 @@ class Incident(models.Model):
     @property
     def facts(self) -> list[tuple[str, str]]:
         """The evidence in words: name and text."""
-        return shown(self.evidence)
+        return evidence_in_words(self.evidence)
 
     @property
     def is_open(self) -> bool:
@@ -290,9 +291,8 @@ class Inspection(models.Model):
     violations = models.JSONField(default=dict)  # rule → how many, and the references of the first of them
     log_position = models.PositiveBigIntegerField(default=0)
     log_hash = models.CharField(max_length=64, blank=True)
-    inspected_to = models.UUIDField(
-        null=True
-    )  # the last operation checked in the rotation through all of them
+    # The last operation checked in the rotation through all of them.
+    inspected_to = models.UUIDField(null=True)
     # operations approved in the last thirty days, and their median time to approval
     approved_count = models.PositiveIntegerField(default=0)
     median_approval_time = models.DurationField(null=True)

@@ -132,9 +132,8 @@ class Operation(SealedRow):
     recipient_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
-    closing_reason = models.JSONField(
-        default=dict
-    )  # see `reason_codes.ClosingReason`; empty if there is none
+    # See `reason_codes.ClosingReason`; empty if there is none.
+    closing_reason = models.JSONField(default=dict)
     approvals_needed = models.PositiveSmallIntegerField()
     rule = models.JSONField()  # an ApprovalRule with its parameters
     # The version of the approval policy; null for the rules of SECOND_APPROVAL_ABOVE.

@@ -1,7 +1,9 @@
-"""Codes of differences, incidents, blockers, check results, responses and closing reasons, with their sentences."""
+"""The codes that operations store, with their sentences: of incidents, altered records, rules, differences, responses,
+blockers, check results and closing reasons.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -10,20 +12,16 @@ from django.db.models import TextChoices
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.audit.destinations import problem_sentence
-from backoffice.core.fields import SUM_CONTEXT, normalized_text
+from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import (
     code_sentence,
-    exact_zoned_time,
     format_amount,
-    labelled,
     quoted,
     with_error_sentence,
     zoned_time,
 )
-from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
-from backoffice.operations.refusals import sentence
-from backoffice.operations.states import Outcome, Status
+from backoffice.ledger.models import STATUS_LABELS
+from backoffice.operations.states import Status
 from backoffice.policies.document import People, Rule
 from backoffice.policies.names import CurrentNames, people_of
 from backoffice.policies.sentences import last_rule_sentence
@@ -95,7 +93,7 @@ class RecordFault(TextChoices):
     BATCH_LINK = "batch_link", _("the operation does not match a row of the batch as prepared and approved")
 
 
-def _faults(codes: Sequence[str]) -> str:
+def faults_sentence(codes: Sequence[str]) -> str:
     return "; ".join(str(RecordFault(code).label) for code in codes)
 
 
@@ -206,7 +204,7 @@ def difference_sentence(found: Difference) -> str:
     return phrase(found) if phrase else str(found["code"])
 
 
-def sentences(found: list[Difference]) -> str:
+def differences_sentence(found: list[Difference]) -> str:
     return "; ".join(map(difference_sentence, found))
 
 
@@ -221,7 +219,7 @@ def _no_longer_listed(found: Difference) -> str:
     return gettext("no longer in the provider's list since {time}").format(time=since)
 
 
-def _with_word(labels: Mapping[str, Any], word: str, *, in_sentence: bool = False) -> str:
+def with_providers_word(labels: Mapping[str, Any], word: str, *, in_sentence: bool = False) -> str:
     """A type or status as the screens call it, with the provider's own word in quotation marks beside it.
 
     The word alone, in quotation marks, if the screens have none for it.
@@ -261,7 +259,7 @@ def _outcome(found: Difference) -> str:
     if not found["provider"]:
         return gettext("no status at the provider, recorded as {local}").format(local=local)
     return gettext("{provider} at the provider, recorded as {local}").format(
-        provider=_with_word(STATUS_LABELS, found["provider"], in_sentence=True), local=local
+        provider=with_providers_word(STATUS_LABELS, found["provider"], in_sentence=True), local=local
     )
 
 
@@ -273,7 +271,7 @@ def _may_be_unknown_operation(found: Difference) -> str:
 def _status(found: Difference) -> str:
     if not found["provider"]:
         return gettext("no status at the provider")
-    status = _with_word(STATUS_LABELS, found["provider"], in_sentence=True)
+    status = with_providers_word(STATUS_LABELS, found["provider"], in_sentence=True)
     return gettext("status at the provider: {status}").format(status=status)
 
 
@@ -356,112 +354,6 @@ def closing_sentence(reason: dict[str, str]) -> str:
     if reason["code"] in ResponseCode.values:
         return responses_sentence([reason])
     return code_sentence(ClosingReason, reason)
-
-
-_NAMES = {
-    "transaction": _("transaction"),
-    "transactions": _("transactions"),
-    "occurred_at": _("time"),
-    "type": _("type"),
-    "amount": _("amount"),
-    "status": _("status"),
-    "counterparty": _("counterparty"),
-    "other": _("other operation"),
-    "attempt": _("attempt"),
-    "responses": _("response"),
-    "received_id": _("transaction in the response"),
-    "on_record": _("recorded outcome"),
-    "in_list": _("provider's list"),
-    "differences": _("differences"),
-    "faults": _("contradiction"),
-    "machine": _("journal of machine"),
-    "lost": _("sent, but missing from the database"),
-    "lost_count": _("total of missing attempts"),
-    "log_position": _("missing audit log entry"),
-    "destinations": _("checkpoints that contradict the audit log"),
-    "database": _("database"),
-    "pause": _("pause"),
-    "resumption": _("resumption in the database"),
-    "problem": _("problem"),
-}  # in reading order; the currency follows the amount
-
-
-def recorded_outcome(number: int, outcome: str, transaction_id: str | None) -> dict[str, object]:
-    """The recorded outcome of an attempt, as evidence."""
-    return {"attempt": number, "outcome": outcome, "transaction": transaction_id}
-
-
-def listed_transaction(
-    transaction_id: str, created_at: datetime | None, currency: str, amount: Decimal, status: str
-) -> dict[str, object]:
-    """A transaction of the provider's list as evidence: equal values for the same one, whoever read it."""
-    return {
-        "transaction": transaction_id,
-        "created_at": created_at and created_at.astimezone(UTC).isoformat(timespec="seconds"),
-        "currency": currency,
-        "amount": normalized_text(abs(amount)),
-        "status": status,
-    }
-
-
-def shown(evidence: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and text of all stored evidence, in reading order."""
-    texts = [(str(name), _text(key, evidence)) for key, name in _NAMES.items() if key in evidence]
-    return [(name, text) for name, text in texts if text]
-
-
-def _text(key: str, evidence: dict[str, Any]) -> str:
-    value = evidence[key]
-    if key == "amount":
-        return _amount(evidence)
-    if key in _EVIDENCE_WORDS:
-        return _EVIDENCE_WORDS[key](value)
-    return "" if value is None else str(value)
-
-
-def _recorded_outcome(recorded: dict[str, Any]) -> str:
-    values = {**recorded, "outcome": str(Outcome(recorded["outcome"]).label)}
-    if recorded["transaction"]:
-        return gettext("{outcome}, attempt {attempt}, transaction {transaction}").format(**values)
-    return gettext("{outcome}, attempt {attempt}").format(**values)
-
-
-def _listed(listed: dict[str, Any] | None) -> str:
-    if listed is None:
-        return gettext("not listed, although the list was read far enough back")
-    status = _with_word(STATUS_LABELS, listed["status"], in_sentence=True)
-    values = {"transaction": listed["transaction"], "amount": _amount(listed), "status": status}
-    if listed["created_at"]:
-        time = exact_zoned_time(datetime.fromisoformat(listed["created_at"]))
-        return gettext("{transaction} of {time}: {amount}, {status}").format(**values, time=time)
-    return gettext("{transaction}: {amount}, {status}").format(**values)
-
-
-def _lost_attempt(lost: dict[str, Any]) -> str:
-    values = {**lost, "time": exact_zoned_time(datetime.fromisoformat(lost["started_at"]))}
-    if lost["amount"] is None:
-        return gettext("{reference}, attempt {attempt}, {time}").format(**values)
-    return gettext("{reference}, attempt {attempt}, {time}, {sum}").format(**values, sum=_amount(lost))
-
-
-def _amount(evidence: dict[str, Any]) -> str:
-    return f"{evidence['currency']} {format_amount(Decimal(evidence['amount']), evidence['currency'])}"
-
-
-_EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
-    "on_record": _recorded_outcome,
-    "in_list": _listed,
-    "differences": sentences,
-    "faults": _faults,
-    "responses": responses_sentence,
-    "transactions": ", ".join,
-    "destinations": ", ".join,
-    "occurred_at": lambda at: exact_zoned_time(datetime.fromisoformat(at)),
-    "type": lambda word: _with_word(TYPE_LABELS, word) if word else "",
-    "status": lambda word: _with_word(STATUS_LABELS, word) if word else "",
-    "problem": problem_sentence,
-    "lost": lambda lost: "; ".join(map(_lost_attempt, lost)),
-}
 
 
 class Blocker(TextChoices):
@@ -575,26 +467,3 @@ _CHECK_WORDS: dict[str, Callable[[str], str]] = {
     "reason": lambda reason: str(MismatchReason(reason).label),
     "not_before": lambda at: zoned_time(datetime.fromisoformat(at)),
 }
-
-
-def _stored_check(check: dict[str, Any]) -> str:
-    return check_sentence(check["code"], {name: check[name] for name in check if name != "code"})
-
-
-def _stored_evidence(evidence: dict[str, Any]) -> str:
-    return ", ".join(labelled(name, text) for name, text in shown(evidence)) or gettext("none")
-
-
-def _stored_response(response: Any) -> str:
-    """The response to an operation's request; entries about API keys hold the text itself."""
-    return responses_sentence([response]) if isinstance(response, dict) else str(response)
-
-
-AUDIT_SENTENCES: dict[str, Callable[[Any], str]] = {
-    "refusal": sentence,
-    "check": _stored_check,
-    "response": _stored_response,
-    "incident": lambda kind: str(IncidentKind(kind).label),
-    "evidence": _stored_evidence,
-}
-"""The sentence of each code that operations write into the audit log, by its name in the entry."""

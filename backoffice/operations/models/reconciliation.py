@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
-from backoffice.operations.models.reason_codes import sentences
+from backoffice.operations.models.reason_codes import differences_sentence
 
 
 class ReconciliationResult(models.TextChoices):
@@ -84,7 +84,7 @@ class Comparison(models.Model):
     @property
     def difference_sentence(self) -> str:
         """The differences in words; empty if there are none."""
-        return sentences(self.differences)
+        return differences_sentence(self.differences)
 
 
 class ReconciliationTotal(models.Model):

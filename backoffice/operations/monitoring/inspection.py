@@ -77,9 +77,8 @@ def approval_time(now: datetime) -> ApprovalTime | None:
 logger = logging.getLogger(__name__)
 
 INSPECTION_INTERVAL = timedelta(minutes=1)
-LEASE_DURATION = timedelta(
-    minutes=3
-)  # how long an inspection may take before another process begins the next
+# How long an inspection may take before another process begins the next.
+LEASE_DURATION = timedelta(minutes=3)
 RECENTLY_CLOSED = timedelta(hours=1)
 OPERATIONS_PER_INSPECTION = 2000  # this many recently closed ones, and this many of all in rotation
 LOG_ENTRIES_PER_INSPECTION = 20_000

@@ -1,4 +1,7 @@
-"""The Prometheus metrics and their endpoint, read from the database at each request. Numbers only."""
+"""The Prometheus metrics and their endpoint. Numbers only, read from the database at each request.
+
+Those of HTTP requests are counted by the web processes: `core/telemetry/http_metrics.py`.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.forms import reason_field
 from backoffice.operations import policy
 from backoffice.operations.approval.requirements import levels_of_many
 from backoffice.operations.errors import (
@@ -38,7 +39,7 @@ from backoffice.operations.kinds.registry import (
     read_content,
 )
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
+from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.policy import has_approved
 from backoffice.operations.selectors import (

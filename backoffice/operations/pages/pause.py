@@ -10,11 +10,11 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.forms import reason_field
 from backoffice.operations import permissions
 from backoffice.operations.errors import OperationError
 from backoffice.operations.lifecycle.pause import pause_payments
 from backoffice.operations.models.monitoring import current_pause
-from backoffice.operations.pages.operation.forms import reason_field
 
 
 class PauseForm(PageForm):

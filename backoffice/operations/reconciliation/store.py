@@ -11,14 +11,9 @@ from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.ledger.mirror.totals import ExactSum
 from backoffice.ledger.models import Transaction
 from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.evidence import listed_transaction, recorded_outcome
 from backoffice.operations.models.operations import Attempt
-from backoffice.operations.models.reason_codes import (
-    Difference,
-    DifferenceCode,
-    IncidentKind,
-    listed_transaction,
-    recorded_outcome,
-)
+from backoffice.operations.models.reason_codes import Difference, DifferenceCode, IncidentKind
 from backoffice.operations.models.reconciliation import (
     ALARMING,
     Comparison,

@@ -19,8 +19,9 @@ from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccoun
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
 from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, read_content
 from backoffice.operations.models.batches import BatchRow
+from backoffice.operations.models.evidence import AUDIT_SENTENCES
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import AUDIT_SENTENCES, LostAttemptState
+from backoffice.operations.models.reason_codes import LostAttemptState
 from backoffice.operations.models.reconciliation import ReconciliationResult
 from backoffice.operations.selectors import visible_operations
 from backoffice.operations.states import Status

@@ -340,7 +340,6 @@ def approve_operations(
     Operations that must be approved individually (`policy.check_may_approve_in_bulk`) are refused.
     Idempotent: what this user has approved before is only reported.
     """
-
     choices = list(choices)
     alike = look_alikes_of_payees({choice.operation.recipient_key or "" for choice in choices})
 

@@ -1,4 +1,4 @@
-"""Reports of access and audit: staff, API keys, webhook deliveries, audit log."""
+"""Reports of access and audit: staff, their rights, recipients, API keys, webhook deliveries, audit log."""
 
 from collections.abc import Iterator
 

@@ -191,9 +191,8 @@ def _startable(which: Q) -> list[ExportJob]:
         return []
     active = active.exclude(waiting_for_sync(clock.now()))
     oldest = list(active.order_by("created_at", "pk")[: 2 * settings.EXPORTS_AT_ONCE + 1])
-    held = held_leases(
-        LEASE_NAMES
-    )  # read after the exports, so that one that has just begun is not abandoned
+    # Read after the exports, so that one that has just begun is not abandoned.
+    held = held_leases(LEASE_NAMES)
     return [job for job in oldest if job.runner not in held]
 
 
@@ -205,9 +204,8 @@ def _run(job: ExportJob, lease: Lease) -> None:
         check_disk_space()
         person = User.objects.get(pk=job.person_id)
         export_request = decode_request(person, job, job.filters)
-        job.as_of = (
-            export_request.report.as_of()
-        )  # before any read: the file contains everything up to this time
+        # Before any read: the file contains everything up to this time.
+        job.as_of = export_request.report.as_of()
         with export_request.localized():
             _make_file(job, export_request, lease)
     except LeaseLostError:

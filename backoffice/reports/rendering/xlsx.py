@@ -14,9 +14,8 @@ from xlsxwriter.worksheet import Worksheet
 from backoffice.reports.errors import FailureCode, FileTooLongError
 from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
 
-TEMP_FOLDER_PREFIX = (
-    "rows-"  # prefix of the folder with one file's temporary data; a killed process leaves it behind
-)
+# Prefix of the folder with one file's temporary data; a killed process leaves it behind.
+TEMP_FOLDER_PREFIX = "rows-"
 MAX_SHEET_ROWS = 1_048_576
 MAX_CELL_CHARACTERS = 32_767
 _ROWS_AT_ONCE = 1000

@@ -88,8 +88,7 @@ def _check_header(request: HttpRequest, header: str, accepted: tuple[str, ...]) 
 
 
 def _check_scope(request: HttpRequest, scope: Scope) -> None:
-    operation = operation_at(
-        request.method or "", request.path_info
-    )  # None for a read beyond the specification
+    # None for a read beyond the specification.
+    operation = operation_at(request.method or "", request.path_info)
     if operation is not None and not allows(scope, operation):
         raise RefusedError(403, f"the scope of this X-Api-Key, {scope}, does not allow {operation.name}")

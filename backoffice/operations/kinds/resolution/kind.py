@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount, local_time
+from backoffice.core.web.forms import reason_field
 from backoffice.ledger import provider_list
 from backoffice.operations.errors import CannotResolveError
 from backoffice.operations.kinds.base import (
@@ -91,12 +92,10 @@ class ResolutionForm(KindForm):
         widget=forms.RadioSelect,
         help_text=_("The meaning of this status is unknown. Ask the provider."),
     )
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=300,
+    reason = reason_field(
         help_text=_("What you compared, whom you asked and what they said. Shown to the approver."),
-        widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": _("Enter the reason.")},
+        missing=_("Enter the reason."),
+        max_length=300,
     )
 
     seen: TransactionEvidence | None = None

@@ -23,6 +23,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import code_sentence
+from backoffice.core.web.forms import reason_field
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances
 from backoffice.operations import permissions
@@ -124,12 +125,11 @@ class UploadForm(FileForm):
 class ImportReasonForm(PageForm):
     """Asks, once for all rows, by what the approver can judge the recipients."""
 
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=300,
+    reason = reason_field(
         help_text=_("How you know that the details are right. Shown to the approver."),
-        widget=forms.Textarea(attrs={"rows": 2}),
-        error_messages={"required": _("Enter how you know that the details are right.")},
+        missing=_("Enter how you know that the details are right."),
+        max_length=300,
+        rows=2,
     )
 
 

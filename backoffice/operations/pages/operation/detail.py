@@ -1,10 +1,9 @@
-"""The page of one operation: approve, reject, release, cancel, check status, and its polling.
+"""The page of one operation: what it shows to this user, its polling, and the receipt.
 
-Each action is a form that is submitted once; if refused, the page is shown again with the reason and the
-input.
+What its forms do is in `actions.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +12,14 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.contrib.messages.storage.base import Message
-from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.utils.translation import get_language, gettext, ngettext
-from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_POST, require_safe
+from django.utils.translation import get_language, gettext
+from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import does_not_extend_session
-from backoffice.accounts.second_factor import has_fresh_second_factor, second_factor_at
+from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.core.cached_reads import cached_in_process
@@ -40,49 +37,29 @@ from backoffice.operations.batches.summary import (
 )
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
-from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import ContentUnreadableError, OperationError, PolicyAlteredError
 from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind, Payload
-from backoffice.operations.kinds.registry import (
-    KINDS,
-    AnyKind,
-    approval_permission_for,
-    facts_of,
-    permission_for,
-    read_content,
-)
+from backoffice.operations.kinds.registry import KINDS, AnyKind, facts_of, read_content
 from backoffice.operations.kinds.staff_change import progress_of_handover
-from backoffice.operations.lifecycle import transitions
-from backoffice.operations.lifecycle.transitions import OperationAction
 from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.outcome import confirmation
 from backoffice.operations.pages.operation.forms import (
     ApprovalForm,
-    ApproveAndSendForm,
     BaseDecisionForm,
     DecisionRequirements,
     RejectionForm,
     ReleaseForm,
 )
+from backoffice.operations.pages.operation.next_step import next_step, nothing_sent_text, reason_not_sent
 from backoffice.operations.pages.operation.paid_elsewhere import (
     PaymentResolution,
     payment_resolution,
     with_resolution,
 )
-from backoffice.operations.pages.operation.panel import (
-    next_step,
-    nothing_sent_text,
-    panel_for,
-    reason_not_sent,
-    without_decisions,
-)
+from backoffice.operations.pages.operation.panel import panel_for, without_decisions
 from backoffice.operations.pages.operation.status import (
     STOPPED,
-    approvals_missing,
-    creates_operations,
     fingerprint,
-    is_applied_locally,
     page_state,
     poll_seconds,
     steps,
@@ -93,10 +70,8 @@ from backoffice.operations.pages.operation.waiting import Waiting, required_of, 
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient
 from backoffice.operations.payee_look_alikes import look_alike_warnings
-from backoffice.operations.policy import may_check_status, may_decide_any
 from backoffice.operations.refusals import Refusal
-from backoffice.operations.states import AWAITING_PROVIDER, Status
-from backoffice.operations.workflow import approvals
+from backoffice.operations.states import Status
 from backoffice.operations.workflow.bulk_release import is_sent_by, unfinished_bulk_release
 
 
@@ -128,21 +103,6 @@ def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
     visible = with_queue(with_registered_recipient(selectors.operation_page(request.user)))
     operation = get_object_or_404(visible, pk=pk)
     selectors.fetch_history(operation)
-    return operation
-
-
-def _visible_or_404(request: StaffRequest, pk: UUID) -> Operation:
-    """The same without what only the page shows, for a request that redirects unless it is refused."""
-    return get_object_or_404(selectors.visible_operations(request.user), pk=pk)
-
-
-def _decidable_or_404(request: StaffRequest, pk: UUID) -> Operation:
-    """As `_visible_or_404`; PermissionDenied without the permission that decides on this kind."""
-    if not may_decide_any(request.user):
-        raise PermissionDenied
-    operation = _visible_or_404(request, pk)
-    if not request.user.has_perm(approval_permission_for(operation.kind)):
-        raise PermissionDenied
     return operation
 
 
@@ -422,173 +382,3 @@ def _notices(request: StaffRequest, operation: Operation) -> list[Message]:
         Message(messages.INFO, message.message) if message.level == messages.SUCCESS else message
         for message in current
     ]
-
-
-@sensitive_post_parameters("otp", "code")
-@require_POST
-@permission_required(permissions.VIEW, raise_exception=True)
-def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = _decidable_or_404(request, pk)
-    form = ApprovalForm(request.POST, request=request, wants=decision_requirements(operation))
-    return _run_decision(
-        request,
-        pk,
-        form,
-        OperationAction.APPROVE,
-        ("digest", "comment", "confirmation"),
-        _approved_message,
-    )
-
-
-@sensitive_post_parameters("otp", "code")
-@require_POST
-@permission_required((permissions.APPROVE, permissions.RELEASE), raise_exception=True)
-def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = _visible_or_404(request, pk)
-    form = ApproveAndSendForm(request.POST, request=request, wants=decision_requirements(operation))
-    names = ("digest", "comment", "confirmation", "otp")
-    return _run_decision(
-        request,
-        pk,
-        form,
-        OperationAction.APPROVE_AND_RELEASE,
-        names,
-        _released_message,
-    )
-
-
-@sensitive_post_parameters("code")
-@require_POST
-@permission_required(permissions.VIEW, raise_exception=True)
-def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = _decidable_or_404(request, pk)
-    form = RejectionForm(request.POST, request=request, wants=decision_requirements(operation))
-    return _run_decision(
-        request,
-        pk,
-        form,
-        OperationAction.REJECT,
-        ("digest", "reason"),
-        _rejected_message,
-    )
-
-
-@sensitive_post_parameters("otp", "code")
-@require_POST
-@permission_required(permissions.RELEASE, raise_exception=True)
-def release(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = _visible_or_404(request, pk)
-    form = ReleaseForm(request.POST, request=request, wants=decision_requirements(operation))
-    return _run_decision(
-        request,
-        pk,
-        form,
-        OperationAction.RELEASE,
-        ("digest", "otp", "statement"),
-        _released_message,
-    )
-
-
-@require_POST
-@permission_required(permissions.VIEW, raise_exception=True)
-def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Cancel the operation, as its preparer or anyone with the same permission where that is allowed."""
-    operation = _visible_or_404(request, pk)
-    if not request.user.has_perm(permission_for(operation.kind)):
-        raise PermissionDenied
-    try:
-        approvals.cancel_operation(pk, actor=request.user)
-    except OperationError as exc:
-        messages.error(request, str(exc))
-    else:
-        messages.info(request, gettext("Operation cancelled. It will not be sent."), Status.CANCELLED)
-    return redirect(operation)
-
-
-@require_POST
-@permission_required(permissions.VIEW, raise_exception=True)
-def check_status(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Read the provider's list of transactions now, instead of at the next scheduled check."""
-    if not may_check_status(request.user):
-        raise PermissionDenied
-    operation = _visible_or_404(request, pk)
-    if operation.status in AWAITING_PROVIDER:
-        operation = confirmation.confirm_operation(pk, actor=request.user)
-        text = gettext("Status checked. {reference}: {status}.")
-    else:
-        text = gettext("Nothing to check. {reference}: {status}.")
-    from_investigation = request.POST.get("next") == "investigation"
-    status = operation.get_status_display()
-    agrees_with = "" if from_investigation else page_state(operation)
-    messages.info(request, text.format(reference=operation.reference, status=status), agrees_with)
-    return redirect("operations:investigation") if from_investigation else redirect(operation)
-
-
-_SERVICES: dict[OperationAction, Callable[..., Operation]] = {
-    OperationAction.APPROVE: approvals.approve_operation,
-    OperationAction.APPROVE_AND_RELEASE: approvals.approve_and_release_operation,
-    OperationAction.REJECT: approvals.reject_operation,
-    OperationAction.RELEASE: release_operation,
-}
-
-
-def _run_decision(
-    request: StaffRequest,
-    pk: UUID,
-    form: BaseDecisionForm,
-    action: OperationAction,
-    names: tuple[str, ...],
-    done: Callable[[Operation], tuple[int, str]],
-) -> HttpResponse:
-    """Call the service of this action; if refused, show the page again with the reason and the input.
-
-    Services audit what they refuse; what the form refuses is audited here.
-    """
-    if not form.is_valid():
-        transitions.record_refusal(pk, action, request.user, _form_problems(form))
-    else:
-        values = {name: form.cleaned_data[name] for name in names if name in form.cleaned_data}
-        try:
-            changed = _SERVICES[action](
-                pk, actor=request.user, second_factor_at=second_factor_at(request), **values
-            )
-        except OperationError as exc:
-            form.add_error(None, str(exc))
-        else:
-            messages.add_message(request, *done(changed), extra_tags=page_state(changed))
-            return redirect(changed)
-    return render_page(request, operation_or_404(request, pk), refused=form)
-
-
-def _form_problems(form: BaseDecisionForm) -> OperationError:
-    """The errors of the form as one reason."""
-    return OperationError(Refusal.FORM_INVALID, fields=", ".join(form.errors))
-
-
-def _approved_message(operation: Operation) -> tuple[int, str]:
-    if operation.status == Status.SUCCEEDED:
-        return messages.SUCCESS, gettext("Approved and applied. Nothing was sent.")
-    if operation.status == Status.PENDING:
-        missing = approvals_missing(operation)
-        text = ngettext(
-            "Approved by you. {n} more approval is needed; nothing was sent.",
-            "Approved by you. {n} more approvals are needed; nothing was sent.",
-            missing,
-        )
-        return messages.SUCCESS, text.format(n=missing)
-    if creates_operations(operation):
-        text = gettext("Approved. The operations are being created; nothing is sent yet.")
-        return messages.SUCCESS, text
-    if is_applied_locally(operation):
-        return messages.SUCCESS, gettext("Approved. It is being applied.")
-    return messages.SUCCESS, gettext("Approved. It is not sent until someone chooses “Send”.")
-
-
-def _released_message(_operation: Operation) -> tuple[int, str]:
-    """No success yet: the provider has not been reached."""
-    return messages.INFO, gettext("Released for sending. This page updates automatically.")
-
-
-def _rejected_message(operation: Operation) -> tuple[int, str]:
-    text = gettext("Rejected. Nothing was sent. {person} will see your reason.")
-    return messages.INFO, text.format(person=operation.preparer)

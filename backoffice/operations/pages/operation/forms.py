@@ -19,6 +19,7 @@ from backoffice.accounts.second_factor import (
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import OneTimeCodeInput
+from backoffice.core.web.forms import reason_field as reason_field
 from backoffice.operations.delivery.release import AnotherPayment, ConfirmedHolder
 from backoffice.operations.kinds.base import TypedConfirmation
 from backoffice.operations.models.holds import HolderChange, LookAlike
@@ -84,23 +85,6 @@ def otp_field(*, required: bool, help_text: "StrOrPromise") -> forms.CharField:
         help_text=help_text,
         widget=OneTimeCodeInput(attrs={"autocomplete": "off", "inputmode": "numeric", "spellcheck": "false"}),
         error_messages={"required": _("Enter the provider's one-time code. Nothing was sent.")},
-    )
-
-
-def reason_field(
-    *,
-    help_text: "StrOrPromise",
-    missing: "StrOrPromise",
-    label: "StrOrPromise | None" = None,
-    max_length: int = 500,
-) -> forms.CharField:
-    """A reason in the user's own words; `missing` is the error message for none."""
-    return forms.CharField(
-        label=label or _("Reason"),
-        max_length=max_length,
-        help_text=help_text,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": missing},
     )
 
 

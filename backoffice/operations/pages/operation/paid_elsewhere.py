@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
-from backoffice.operations import permissions, policy
+from backoffice.accounts.roles import may_now
+from backoffice.operations import permissions
 from backoffice.operations.kinds.resolution.case import may_be_paid_elsewhere, pending_resolution
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.operations import Operation
@@ -41,7 +42,7 @@ def payment_resolution(person: User, operation: Operation) -> PaymentResolution:
     may_be_paid = may_be_paid_already(operation) or (
         pause is not None and pause.cause in _ATTEMPTS_MAY_BE_MISSING
     )
-    is_offered = may_be_paid and policy.may_now(person, permissions.RESOLVE)
+    is_offered = may_be_paid and may_now(person, permissions.RESOLVE)
     return PaymentResolution(is_offered=is_offered and may_be_paid_elsewhere(operation))
 
 

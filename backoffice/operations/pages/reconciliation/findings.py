@@ -25,7 +25,7 @@ from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import ListFilterForm, day_field
+from backoffice.core.web.forms import ListFilterForm, day_field, reason_field
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.transactions.filters import known_facets
@@ -33,12 +33,11 @@ from backoffice.operations import permissions, policy
 from backoffice.operations.errors import OperationError
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.incidents import all_incidents
+from backoffice.operations.models.evidence import evidence_in_words
 from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause
 from backoffice.operations.models.operations import Attempt
-from backoffice.operations.models.reason_codes import shown
 from backoffice.operations.models.reconciliation import ReconciliationResult
 from backoffice.operations.monitoring.inspection import system_health
-from backoffice.operations.pages.operation.forms import reason_field
 from backoffice.operations.reconciliation import selectors as kept
 from backoffice.operations.reconciliation.selectors import UNMATCHED, ReconciliationFilter
 
@@ -135,7 +134,7 @@ def _lost_commits(found: Incident, pause: Pause, reader: User) -> dict[str, obje
     lost, since = _lost_attempts(found), _restored_moment(found, pause)
     evidence = {name: value for name, value in found.evidence.items() if name not in {"lost", "lost_count"}}
     context: dict[str, object] = {
-        "facts": shown(evidence),
+        "facts": evidence_in_words(evidence),
         "lost_attempts": lost[:MOST_LOST_SHOWN],
         "lost_count": lost.count(),
         "lost_since": since,

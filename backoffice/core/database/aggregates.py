@@ -1,0 +1,30 @@
+"""Many texts of a query joined into one, on both engines, and split again."""
+
+from typing import Any
+
+from django.db.models import Aggregate, CharField
+
+_SEPARATOR = ","
+
+
+class JoinedTexts(Aggregate):
+    """The texts of many rows in one, for `split_texts`; null if there are none. A text must not have a comma.
+
+    Django has its own for both engines from release 6.0 on.
+    """
+
+    function = "GROUP_CONCAT"
+    output_field = CharField()
+
+    def as_postgresql(self, compiler: Any, connection: Any) -> Any:
+        return self.as_sql(
+            compiler,
+            connection,
+            function="STRING_AGG",
+            template=f"%(function)s(%(expressions)s, '{_SEPARATOR}')",
+        )
+
+
+def split_texts(joined: str | None) -> frozenset[str]:
+    """The texts that `JoinedTexts` joined."""
+    return frozenset((joined or "").split(_SEPARATOR)) - {""}
