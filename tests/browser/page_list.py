@@ -463,7 +463,7 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "team groups", at("/settings/team/groups/")),
     ListedPage(ADMINISTRATOR, "team access review", at("/settings/team/access-review/")),
     ListedPage(ADMINISTRATOR, "team person", first_listed("/settings/team/", r"/settings/team/\d+/")),
-    ListedPage(ADMINISTRATOR, "team invitation", at("/operations/prepare/staff_change/?change=invite")),
+    ListedPage(ADMINISTRATOR, "team invitation", at("/settings/team/invite/")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
     ListedPage(ADMINISTRATOR, "notifications", at("/account/notifications/")),
     ListedPage(ADMINISTRATOR, "undelivered notifications", at("/settings/system/notifications/")),
