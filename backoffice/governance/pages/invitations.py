@@ -50,8 +50,8 @@ _OF_PERSON = re.compile(r"p(\d{1,3})-\w+")
 class InvitedPersonForm(StaffChangeForm):
     """Name, address, roles and groups of one person. The reason is that of the whole form."""
 
-    def __init__(self, *args: Any, groups: list[StaffGroup], **kwargs: Any) -> None:
-        self._groups = groups
+    def __init__(self, *args: Any, position: int, groups: list[StaffGroup], **kwargs: Any) -> None:
+        self.position, self._groups = position, groups
         super().__init__(*args, **kwargs)
         for name in ("change", "typed", "duplicate_confirmed", "duplicate_reason"):
             del self.fields[name]
@@ -95,7 +95,10 @@ class InvitationsForm(BaseDecisionForm):
         numbers = _numbers(typed) if changes_rows else _numbers_filled_in(typed)
         kept = [number for number in numbers if str(number) != typed.get("remove")] or [1]
         added = [max(kept) + 1] if "add" in typed and len(kept) < MAX_PEOPLE else []
-        self.people = [self._person(number, typed) for number in kept + added]
+        self.is_longer = bool(added)
+        self.people = [
+            self._person(number, position, typed) for position, number in enumerate(kept + added, 1)
+        ]
         self._set_focus(self.people[-1] if added else self.people[0])
 
     @property
@@ -136,11 +139,12 @@ class InvitationsForm(BaseDecisionForm):
         person.add_refusal(reason)
         self.add_error(None, gettext("Nothing was prepared. Correct what is marked below."))
 
-    def _person(self, number: int, typed: QueryDict) -> InvitedPersonForm:
+    def _person(self, number: int, position: int, typed: QueryDict) -> InvitedPersonForm:
         prefix = f"p{number}"
         own = {name.partition("-")[2]: text for name, text in typed.items() if name.startswith(f"{prefix}-")}
         data = typed if self.is_bound else None
-        return InvitedPersonForm(data, prefix=prefix, initial={**own, "typed": "1"}, groups=self.groups)
+        initial = {**own, "typed": "1"}
+        return InvitedPersonForm(data, position=position, prefix=prefix, initial=initial, groups=self.groups)
 
     def _set_focus(self, person: InvitedPersonForm) -> None:
         if not self.is_bound or person.errors:
@@ -182,9 +186,14 @@ def invite(request: StaffRequest) -> HttpResponse:
 
 
 def _form_page(request: StaffRequest, form: InvitationsForm, submission: UUID) -> HttpResponse:
-    """The whole page, or its people alone for a script that adds or removes one of them."""
-    context = {"form": form, "submission": submission, "max_people": MAX_PEOPLE}
+    """The whole page; for a script that adds or removes a person only what changes."""
     partial = request.htmx and not form.is_bound
+    context = {
+        "form": form,
+        "submission": submission,
+        "max_people": MAX_PEOPLE,
+        "only_added": partial and "add" in request.POST,
+    }
     template = "governance/_invited_people.html" if partial else "governance/invite.html"
     return render(request, template, context, status=422 if form.is_bound else 200)
 
