@@ -1,4 +1,6 @@
-"""First start: the first administrator invites the second, on a page, while there is no other account."""
+"""First start: the first administrator invites the second, on a page, while there is no other account, and renews the
+link if it expired before the second one signed in.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,10 +38,7 @@ def bootstrap_state() -> BootstrapState:
     """
     administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR)
     has_others = User.objects.exclude(groups__name=Role.ADMINISTRATOR).exists()
-    alone = BreakGlassChange.objects.filter(
-        change=AccountChange.INVITED_ALONE, os_user="", user=OuterRef("pk")
-    )
-    people = list(administrators.annotate(invited_alone=Exists(alone)).order_by("full_name", "pk"))
+    people = list(administrators.annotate(invited_alone=invited_alone()).order_by("full_name", "pk"))
     invited = [
         person for person in people if person.invited_alone and person.last_login is None and person.is_active
     ]
@@ -51,6 +50,19 @@ def bootstrap_state() -> BootstrapState:
     was_break_glass_used = BreakGlassChange.objects.with_break_glass().exists()
     is_open = len(started) < REQUIRED_ADMINISTRATORS and not has_others and not was_break_glass_used
     return BootstrapState(is_open, invited)
+
+
+def invited_alone() -> Exists:
+    """Whether one administrator alone invited the person of the row, on the page."""
+    return Exists(
+        BreakGlassChange.objects.filter(change=AccountChange.INVITED_ALONE, os_user="", user=OuterRef("pk"))
+    )
+
+
+def people_with_renewable_link() -> frozenset[int]:
+    """The ids of those for whom one administrator alone may create a new link. Three queries."""
+    state = bootstrap_state()
+    return frozenset(person.pk for person in state.invited) if state.is_open else frozenset()
 
 
 @transaction.atomic
@@ -75,3 +87,20 @@ def invite_second_administrator(email: str, *, full_name: str, actor: User) -> t
         user=user, change=AccountChange.INVITED_ALONE, roles=roles, at=now, invited_by=actor
     )
     return user, staff.issue_setup_link(user.pk, actor=actor)
+
+
+@transaction.atomic
+def renew_second_link(user_id: int, *, actor: User) -> tuple[User, str]:
+    """The second administrator and the token of a new link; the earlier link ends.
+
+    Under the same conditions as the invitation, and only for who was invited so and never used a link. Raises
+    NotBootstrappingError.
+    """
+    lock_until_commit("bootstrap")
+    person = User.objects.get_locked(
+        pk=user_id
+    )  # whoever uses the earlier link at this moment does so before or not
+    state = bootstrap_state()
+    if not state.is_open or person not in state.invited or person.has_usable_password():
+        raise NotBootstrappingError
+    return person, staff.issue_setup_link(person.pk, actor=actor)

@@ -9,6 +9,7 @@ from backoffice.governance.pages import (
     bootstrap,
     delegations,
     handover,
+    invitations,
     person,
     policy_submission,
     recipient_files,
@@ -20,7 +21,10 @@ app_name = "governance"
 urlpatterns = [
     path("team/", team.team, name="team"),
     path("team/groups/", team.group_list, name="groups"),
+    path("team/invite/", invitations.invite, name="invite"),
+    path("team/invited/", invitations.invited, name="invited"),
     path("team/first-steps/", bootstrap.bootstrap, name="bootstrap"),
+    path("team/first-steps/<int:pk>/link/", bootstrap.renew_link, name="renew_link"),
     path("team/links/<uuid:pk>/", handover.handover, name="handover"),
     path("team/access-review/", access_review.access_review, name="access_review"),
     path("team/access-review/<uuid:pk>/", access_review.reviewed, name="reviewed"),

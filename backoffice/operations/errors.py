@@ -187,6 +187,14 @@ class AcknowledgementMissingError(OperationError):
     code = Refusal.ACKNOWLEDGEMENT_MISSING
 
 
+class NotPreparedTogetherError(Exception):
+    """One of several operations was refused for this reason, so none of them was prepared."""
+
+    def __init__(self, operation_id: UUID, reason: OperationError) -> None:
+        super().__init__(str(reason))
+        self.operation_id, self.reason = operation_id, reason
+
+
 class DuplicatePendingError(OperationError):
     """An operation with the same content is pending or approved. `waiting` is its id."""
 

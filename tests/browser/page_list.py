@@ -221,6 +221,17 @@ def several(decision: str, press: str = "") -> Callable[[People, Page], object]:
     return visit
 
 
+def invite_two(_office: People, page: Page) -> None:
+    page.goto("/settings/team/invite/")
+    steps.press(page, "Add another person")
+    for number, name in enumerate(("Sade", "Uche"), 1):  # while the second one is added
+        page.locator(f"#id_p{number}-full_name").fill(f"{name} Ojo")
+        page.locator(f"#id_p{number}-email").fill(f"{name.lower()}@countersign.example")
+    page.locator("#id_reason").fill("They join on Monday")
+    steps.press(page, "Submit for approval")
+    expect(page.get_by_role("heading", name="2 invitations prepared")).to_be_visible()
+
+
 def waiting(kind: str) -> Callable[[People, Page], object]:
     """An operation of this kind that the demo left pending."""
 
@@ -463,7 +474,13 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "team groups", at("/settings/team/groups/")),
     ListedPage(ADMINISTRATOR, "team access review", at("/settings/team/access-review/")),
     ListedPage(ADMINISTRATOR, "team person", first_listed("/settings/team/", r"/settings/team/\d+/")),
-    ListedPage(ADMINISTRATOR, "team invitation", at("/operations/prepare/staff_change/?change=invite")),
+    ListedPage(ADMINISTRATOR, "team invitation", at("/settings/team/invite/")),
+    ListedPage(
+        ADMINISTRATOR,
+        "team invitation refused",
+        sending("/settings/team/invite/", "Submit for approval", Full_name="Sade Ojo"),
+    ),
+    ListedPage(ADMINISTRATOR, "team invitations prepared", invite_two),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
     ListedPage(ADMINISTRATOR, "notifications", at("/account/notifications/")),
     ListedPage(ADMINISTRATOR, "undelivered notifications", at("/settings/system/notifications/")),

@@ -20,7 +20,10 @@ ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
 ANSWERS = {
     "team":          ("get",  403, 403, 403, 200, 403),
     "groups":        ("get",  403, 403, 403, 200, 403),
+    "invite":        ("post", 403, 403, 403, 422, 403),
+    "invited":       ("get",  403, 403, 403, 302, 403),
     "bootstrap":     ("get",  403, 403, 403, 302, 403),
+    "renew_link":    ("post", 403, 403, 403, 302, 403),
     "handover":      ("post", 403, 403, 403, 200, 403),
     "access_review": ("get",  403, 403, 403, 200, 403),
     "reviewed":      ("get",  403, 403, 403, 404, 403),
@@ -59,7 +62,7 @@ def test_every_role_gets_its_answer(
     )
     operation = changes.agreed(changes.invitation("Auditor"), administrator, second_administrator)
     key = {"handover": operation.pk, "reviewed": operation.pk, "person": outsider.pk}.get(name, outsider.pk)
-    without = {"team", "groups", "bootstrap", "access_review", "delegations"}
+    without = {"team", "groups", "invite", "invited", "bootstrap", "access_review", "delegations"}
     address = reverse(f"governance:{name}", args=[] if name in without else [key])
     answer = getattr(sign_in(client, request.getfixturevalue(role)), method)(address)
     assert answer.status_code == answers[ROLES.index(role)]

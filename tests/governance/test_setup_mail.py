@@ -15,6 +15,7 @@ from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.governance.bootstrap import invite_second_administrator
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.notifications.receivers import mail_server
@@ -213,3 +214,19 @@ def test_the_first_administrator_can_have_the_second_ones_link_mailed(
     chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD}
     token = LINK.findall(str(sent.body))[0]
     assert Client().post(reverse("accounts:set_up", args=[token]), chosen).status_code == 302
+
+
+def test_the_first_administrator_can_have_a_new_link_mailed(administrator: User, sign_in: SignIn) -> None:
+    User.objects.filter(pk=administrator.pk).update(last_login=timezone.now())
+    second, earlier = invite_second_administrator(
+        "ibrahim@countersign.example", full_name="Ibrahim Sani", actor=administrator
+    )
+    address, client = reverse("governance:renew_link", args=[second.pk]), sign_in(Client(), administrator)
+    assert "Send new link to ibrahim@countersign.example" in client.get(address).content.decode()
+    page = client.post(address, BY_MAIL, follow=True).content.decode()
+    assert "The link was sent to ibrahim@countersign.example." in page
+    assert "/account/set-up/" not in page
+    [sent] = mail.outbox
+    token = LINK.findall(str(sent.body))[0]
+    assert token != earlier
+    assert Client().get(reverse("accounts:set_up", args=[token])).status_code == 200

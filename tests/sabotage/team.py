@@ -5,6 +5,8 @@ from tests.sabotage.workshop import Safeguard
 _CHANGES = "tests/operations/kinds/staff/test_staff_change.py"
 _TEAM = "tests/governance/test_team.py"
 _MAIL = "tests/governance/test_setup_mail.py"
+_INVITATIONS = "tests/governance/test_invitations.py"
+_RENEWED = "tests/governance/test_renewed_link.py"
 _LINKS = "backoffice.accounts.setup_links"
 _DEACTIVATION = "backoffice.governance.deactivation"
 
@@ -172,6 +174,58 @@ TEAM = (
         "backoffice.governance.bootstrap:bootstrap_state",
         {" or (person.is_active and not person.invited_alone)": ""},
         f"{_TEAM}::test_the_first_steps_leave_an_account_that_was_made_at_the_shell",
+    ),
+    Safeguard(
+        "one administrator alone renews a link in a new installation only",
+        "backoffice.governance.bootstrap:renew_second_link",
+        {"not state.is_open or ": ""},
+        f"{_RENEWED}::test_the_link_is_not_renewed_any_more[other people]",
+    ),
+    Safeguard(
+        "one administrator alone renews no link once two are active",
+        "backoffice.governance.bootstrap:renew_second_link",
+        {"not state.is_open or ": ""},
+        f"{_RENEWED}::test_the_link_is_not_renewed_any_more[a second active one]",
+    ),
+    Safeguard(
+        "who has signed in gets no new link from one administrator alone",
+        "backoffice.governance.bootstrap:renew_second_link",
+        {"not state.is_open or person not in state.invited or ": ""},
+        f"{_RENEWED}::test_the_link_is_not_renewed_any_more[signed in]",
+    ),
+    Safeguard(
+        "who was deactivated gets no new link from one administrator alone",
+        "backoffice.governance.bootstrap:renew_second_link",
+        {"person not in state.invited or ": ""},
+        f"{_RENEWED}::test_the_link_is_not_renewed_any_more[deactivated]",
+    ),
+    Safeguard(
+        "who has just used the link gets no other one from one administrator alone",
+        "backoffice.governance.bootstrap:renew_second_link",
+        {" or person.has_usable_password()": ""},
+        f"{_RENEWED}::test_the_link_is_not_renewed_any_more[password chosen]",
+    ),
+    Safeguard(
+        "the link of the second administrator is renewed with a fresh second factor only",
+        "backoffice.governance.pages.bootstrap:renew_link",
+        {"    if form.is_valid():\n": "    if form.is_bound:\n"},
+        f"{_RENEWED}::test_it_needs_a_fresh_second_factor_and_a_form_of_the_page",
+    ),
+    Safeguard(
+        "people are invited together or none of them",
+        "backoffice.operations.workflow.prepare:prepare_together",
+        {"        with transaction.atomic():\n": "        if drafts:\n"},
+        f"{_INVITATIONS}::test_all_are_prepared_or_none",
+    ),
+    Safeguard(
+        "people are invited with a fresh second factor only",
+        "backoffice.governance.pages.invitations:InvitationsForm.__init__",
+        {
+            '        del self.fields["digest"]\n': (
+                '        self.fields = {name: one for name, one in self.fields.items() if name == "reason"}\n'
+            )
+        },
+        f"{_INVITATIONS}::test_a_submission_needs_a_fresh_second_factor",
     ),
     Safeguard(
         "an invitation by one person alone is an incident",

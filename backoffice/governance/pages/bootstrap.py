@@ -1,4 +1,4 @@
-"""First steps of a new installation: the first administrator invites the second one."""
+"""First steps of a new installation: the first administrator invites the second one, or renews that link."""
 
 from django import forms
 from django.contrib.auth.decorators import permission_required
@@ -10,6 +10,7 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods
 
+from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.staff import EmailTakenError
 from backoffice.core.web.submissions import shown_once
@@ -17,6 +18,7 @@ from backoffice.governance.bootstrap import (
     NotBootstrappingError,
     bootstrap_state,
     invite_second_administrator,
+    renew_second_link,
 )
 from backoffice.governance.pages.handover import mailed
 from backoffice.governance.pages.setup_mail import may_mail_links, setup_address
@@ -53,12 +55,43 @@ def bootstrap(request: StaffRequest) -> HttpResponse:
         except (EmailTakenError, NotBootstrappingError) as exc:
             form.add_error(None, str(exc) or gettext("Nothing was changed. Open the Team page."))
         else:
-            shown: dict[str, object] = {"person": person, "shown": setup_address(request, token)}
-            by_mail = may_mail_links() and "mail" in request.POST
-            if by_mail and mailed(request, person, shown, has_start_code=False):
-                return redirect("governance:team")
-            return render(request, "governance/second_administrator.html", shown)
+            return _link_page(request, person, token)
     return render(request, "governance/bootstrap.html", context, status=422 if form.is_bound else 200)
+
+
+@shown_once
+@cache_control(no_store=True, private=True)
+@sensitive_post_parameters("code")
+@sensitive_variables("token")
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(APPROVE_GOVERNANCE, raise_exception=True)
+def renew_link(request: StaffRequest, pk: int) -> HttpResponse:
+    """A new link for the second administrator, who never signed in; the Team page if this is not possible any more."""
+    state = bootstrap_state()
+    person = next((one for one in state.invited if one.pk == pk), None)
+    if not state.is_open or person is None:
+        return redirect("governance:team")
+    data = request.POST if request.method == "POST" else None
+    form = BaseDecisionForm(data, request=request, wants=DecisionRequirements())
+    if form.is_valid():
+        try:
+            _person, token = renew_second_link(pk, actor=request.user)
+        except NotBootstrappingError:
+            form.add_error(None, gettext("Nothing was changed. Open the Team page."))
+        else:
+            return _link_page(request, person, token)
+    context = {"form": form, "person": person, "may_mail": may_mail_links()}
+    return render(request, "governance/renew_link.html", context, status=422 if form.is_bound else 200)
+
+
+@sensitive_variables("token", "shown")
+def _link_page(request: StaffRequest, person: User, token: str) -> HttpResponse:
+    """The link, shown only now; or the Team page once it was mailed."""
+    shown: dict[str, object] = {"person": person, "shown": setup_address(request, token)}
+    by_mail = may_mail_links() and "mail" in request.POST
+    if by_mail and mailed(request, person, shown, has_start_code=False):
+        return redirect("governance:team")
+    return render(request, "governance/second_administrator.html", shown)
 
 
 def first_steps(_request: HttpRequest) -> dict[str, object]:

@@ -18,6 +18,7 @@ from backoffice.accounts.rights import restrictions_of
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.governance import deactivation
+from backoffice.governance.bootstrap import invited_alone, people_with_renewable_link
 from backoffice.governance.pages.team import VIEW_TEAM, setup_of, shown_rights
 from backoffice.governance.team import team_members, waiting_change
 from backoffice.operations.errors import OperationError
@@ -29,10 +30,12 @@ from backoffice.operations.permissions import APPROVE_GOVERNANCE
 @permission_required(VIEW_TEAM, raise_exception=True)
 def person(request: StaffRequest, pk: int) -> HttpResponse:
     """Rights since when and by whose approval, sign-in, sessions, and the actions."""
-    shown = get_object_or_404(team_members(timezone.now()), pk=pk)
+    shown = get_object_or_404(team_members(timezone.now()).annotate(invited_alone=invited_alone()), pk=pk)
+    may_be_renewable = vars(shown)["invited_alone"] and shown.last_login is None
+    renewable = people_with_renewable_link() if may_be_renewable else frozenset()
     context = {
         "person": shown,
-        "setup": setup_of(shown, request.user),
+        "setup": setup_of(shown, request.user, renewable),
         "rights": shown_rights(access_rows([shown.pk])),
         "restrictions": restrictions_of(vars(shown)),
         "waiting": waiting_change(shown),

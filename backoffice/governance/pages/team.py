@@ -1,6 +1,6 @@
 """The Team page: people and groups."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -20,6 +20,7 @@ from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.formatting import local_day, local_time
 from backoffice.core.web.pagination import keyset_page
+from backoffice.governance.bootstrap import people_with_renewable_link
 from backoffice.governance.team import find_members, groups_with_size, team_members, team_state
 
 VIEW_TEAM = "accounts.view_user"
@@ -37,6 +38,8 @@ class UnfinishedSetup:
     operation: UUID | None = None
     may_have_new_link: bool = False
     """Whether the reader, as an administrator, can propose a new link."""
+    may_renew_alone: bool = False
+    """Whether the reader, as the only administrator, can create a new link at once."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,10 @@ def team(request: StaffRequest) -> HttpResponse:
     found = find_members(team_members(timezone.now()), text).prefetch_related("groups")
     order, cursor = ("full_name", "id"), request.GET.get("cursor")
     page = keyset_page(found, order=order, cursor=cursor, size=PEOPLE_PER_PAGE)
-    rows = team_rows(page.rows, request.user)
     is_whole = not (text or page.previous_cursor or page.next_cursor)
     state = team_state()
+    is_alone = not (state.steps.administrators or state.has_others)
+    rows = team_rows(page.rows, request.user, people_with_renewable_link() if is_alone else ())
     due = state.review_due_at
     context = {
         "page": page,
@@ -82,8 +86,11 @@ def group_list(request: StaffRequest) -> HttpResponse:
     return render(request, "governance/groups.html", {"groups": groups_with_size()})
 
 
-def team_rows(people: list[User], reader: User) -> list[TeamRow]:
-    """What the list shows of people of `team_members` with prefetched roles. One query, for their groups."""
+def team_rows(people: list[User], reader: User, renewable: Container[int] = ()) -> list[TeamRow]:
+    """What the list shows of people of `team_members` with prefetched roles. One query, for their groups.
+
+    `renewable` as for `setup_of`.
+    """
     groups = groups_of(person.pk for person in people)
     return [
         TeamRow(
@@ -91,14 +98,17 @@ def team_rows(people: list[User], reader: User) -> list[TeamRow]:
             role_labels(person),
             list(groups.get(person.pk, {}).values()),
             max(restrictions_of(vars(person)), key=lambda one: one.until, default=None),
-            setup_of(person, reader),
+            setup_of(person, reader, renewable),
         )
         for person in people
     ]
 
 
-def setup_of(person: User, reader: User) -> UnfinishedSetup | None:
-    """How far the set-up of a person of `team_members` is; None once the account has an authenticator."""
+def setup_of(person: User, reader: User, renewable: Container[int] = ()) -> UnfinishedSetup | None:
+    """How far the set-up of a person of `team_members` is; None once the account has an authenticator.
+
+    `renewable` are the people for whom one administrator alone may create a new link.
+    """
     if not person.is_active or vars(person)["has_second_factor"]:
         return None
     link: SetupLink | None = getattr(person, "setup_link", None)
@@ -108,7 +118,10 @@ def setup_of(person: User, reader: User) -> UnfinishedSetup | None:
             return UnfinishedSetup(text, gettext("Pass on the link"), link.operation)
         if link.code_for_id == reader.pk and link.code_shown_at is None:
             return UnfinishedSetup(text, gettext("Pass on the start code"), link.operation)
-    return UnfinishedSetup(text, may_have_new_link=person.pk != reader.pk)
+    is_other = person.pk != reader.pk
+    return UnfinishedSetup(
+        text, may_have_new_link=is_other, may_renew_alone=is_other and person.pk in renewable
+    )
 
 
 def _setup_text(person: User, link: SetupLink | None) -> str:

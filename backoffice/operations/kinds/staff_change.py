@@ -3,6 +3,7 @@
 Prepared by one administrator and approved by another; nothing is sent. The person changed can do neither.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -169,6 +170,7 @@ def _is_name_taken(payload: StaffChangePayload) -> bool:
     return active_groups().filter(name__iexact=payload.group_name).exclude(pk=payload.group).exists()
 
 
+_ABOUT_EMAIL = frozenset({Refusal.EMAIL_TAKEN, Refusal.DUPLICATE_PENDING})
 ROLE_FIELDS = {f"role_{role.name.lower()}": role for role in Role}
 _GROUP_FIELD = "in_group_"
 
@@ -219,8 +221,9 @@ class StaffChangeForm(KindForm):
         super().__init__(*args, **kwargs)
         self.kind_of_change = self._requested_change()
         self.title = self.kind_of_change.label
-        self.target = User.objects.filter(pk=self._requested_id("person")).first()
-        self.target_group = active_groups().filter(pk=self._requested_id("group")).first()
+        person, group = self._requested_id("person"), self._requested_id("group")
+        self.target = User.objects.filter(pk=person).first() if person else None
+        self.target_group = active_groups().filter(pk=group).first() if group else None
         if self.kind_of_change == StaffChange.SECOND_FACTOR and self.target and not _is_set_up(self.target):
             self.title = _("Create a new link")
         self.groups_now: dict[int, str] = {}
@@ -238,6 +241,9 @@ class StaffChangeForm(KindForm):
     @property
     def group_fields(self) -> list[forms.BoundField]:
         return [self[f"{_GROUP_FIELD}{group.pk}"] for group in self.offered_groups]
+
+    def groups_to_offer(self) -> list[StaffGroup]:
+        return list(active_groups())
 
     def clean_email(self) -> str:
         email = str(self.cleaned_data["email"]).strip().lower()
@@ -280,7 +286,12 @@ class StaffChangeForm(KindForm):
                 raise OperationError(Refusal.NOTHING_CHANGES)
             check_applicable(payload)
         except OperationError as exc:
-            self.add_error(None, str(exc))
+            self.add_refusal(exc)
+
+    def add_refusal(self, refused: OperationError) -> None:
+        """Say beside the field, or else for the whole form, why this change would not be prepared."""
+        is_about_email = refused.refusal["code"] in _ABOUT_EMAIL and "email" in self.fields
+        self.add_error("email" if is_about_email else None, str(refused))
 
     def _of_person(self, person: User) -> dict[str, Any]:
         roles, groups = tuple(role_names(person)), _named(self.groups_now)
@@ -323,7 +334,7 @@ class StaffChangeForm(KindForm):
         for name in unneeded:
             del self.fields[name]
         if change in CHOOSES_RIGHTS:
-            self.offered_groups = list(active_groups())
+            self.offered_groups = self.groups_to_offer()
             for group in self.offered_groups:
                 self.fields[f"{_GROUP_FIELD}{group.pk}"] = forms.BooleanField(
                     label=group.name, required=False
@@ -417,6 +428,11 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
         if {Role.PREPARER, Role.APPROVER} <= set(payload.roles) and payload.new_roles:
             found.append(gettext("This person can prepare and approve, but not both for the same operation."))
         return found
+
+    def form_page(self, asked: Mapping[str, str]) -> str:
+        """Several people are invited with one form; the page of all kinds has the copy of one invitation."""
+        is_invitation = asked.get("change", StaffChange.INVITE) == StaffChange.INVITE
+        return "governance:invite" if is_invitation and not asked.get("copy") else ""
 
     def must_be_approved_alone(self, payload: StaffChangePayload) -> bool:
         return payload.change not in _IN_BULK

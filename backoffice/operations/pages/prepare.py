@@ -165,7 +165,10 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     if kind.prepared_on:
         return redirect(kind.prepared_on)
     if request.method != "POST":
-        if is_navigation(request) and "submission" not in request.GET:
+        is_first = "submission" not in request.GET
+        if is_first and (elsewhere := kind.form_page(request.GET)):
+            return redirect(elsewhere)
+        if is_first and is_navigation(request):
             return redirect(_with_submission(request))
         original, draft = _original(request, kind), _draft(request)
         given = _prefilled(request, kind, original)

@@ -2,6 +2,7 @@
 day, same operation with an unknown outcome.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,7 @@ from backoffice.operations.errors import (
     DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
+    NotPreparedTogetherError,
     OperationError,
     ReferenceUsedError,
     SubmissionReusedError,
@@ -30,7 +32,7 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.base import Debit, OperationKind, Payload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.otp_secret import keep_until_decided
-from backoffice.operations.lifecycle.transitions import OperationAction, audit_refusals
+from backoffice.operations.lifecycle.transitions import OperationAction, audit_refusals, record_refusal
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow
 from backoffice.operations.models.operations import (
     Attempt,
@@ -166,6 +168,27 @@ def prepare_operation(
         levels=operation.levels,
     )
     return operation
+
+
+def prepare_together(drafts: Mapping[UUID, Payload], *, actor: User, kind: str) -> list[Operation]:
+    """Store a pending operation for each content of this kind, by its id as in `prepare_operation`, or none at all.
+
+    Raises NotPreparedTogetherError for the first that is refused.
+    """
+    try:
+        with transaction.atomic():
+            return [_one_of_several(pk, actor=actor, kind=kind, payload=one) for pk, one in drafts.items()]
+    except NotPreparedTogetherError as exc:
+        # what `prepare_operation` audited was rolled back with the others
+        record_refusal(exc.operation_id, OperationAction.PREPARE, actor, exc.reason)
+        raise
+
+
+def _one_of_several(operation_id: UUID, *, actor: User, kind: str, payload: Payload) -> Operation:
+    try:
+        return prepare_operation(operation_id, actor=actor, kind=kind, payload=payload)
+    except OperationError as exc:
+        raise NotPreparedTogetherError(operation_id, exc) from exc
 
 
 def _existing_submission(operation_id: UUID, actor: User, digest: str) -> Operation:

@@ -2,12 +2,12 @@
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
 from django_otp.oath import TOTP
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser import steps
 from tests.browser.people import People
@@ -80,6 +80,9 @@ class Newcomer:
         expect(self.page.get_by_role("main")).to_contain_text("Approved")
         return self.page.url
 
+    def row_of(self, other: "Newcomer") -> Locator:
+        return self.page.get_by_role("row").filter(has_text=other.name)
+
     def shown(self) -> str:
         """The link or the code that the page shows once."""
         return self.page.locator("dd code").inner_text()
@@ -99,30 +102,57 @@ class Administrators:
         self.first.submit()
         self.second.approve()
 
-    def invite(self, newcomer: Newcomer, *ticked: str) -> Newcomer:
-        """One of them passes on the link, the other the start code."""
-        email = f"{newcomer.name.split()[0].lower()}@example.com"
+    def invite(self, ticked: Mapping[str, Sequence[str]], newcomers: Sequence[Newcomer]) -> None:
+        """All of them with one form, approved together. One of them passes on each link, the other the start code."""
         self.first.page.goto("/settings/team/")
-        self.first.choose("Invite person")
-        self.first.fill_in(full_name=newcomer.name, email=email, reason="Joins the team")
-        for label in ticked:
-            self.first.page.get_by_label(label, exact=True).check()
-        self.first.submit()
-        self.first.page.goto(self.second.approve())
-        self.first.choose("Pass on the link…")
-        self.first.press("Show link")
-        self.second.press("Show start code")
-        newcomer.begin(self.first.shown(), self.second.shown())
-        return newcomer
+        self.first.choose("Invite people")
+        for number, newcomer in enumerate(newcomers, 1):
+            if number > 1:
+                self.first.press("Add another person")
+                expect(self.first.page.locator(f"#id_p{number}-full_name")).to_be_focused()
+            email = f"{newcomer.name.split()[0].lower()}@example.com"
+            self.first.fill_in(**{f"p{number}-full_name": newcomer.name, f"p{number}-email": email})
+            person = self.first.page.locator("fieldset", has=self.first.page.locator(f"#id_p{number}-email"))
+            for label in ticked[newcomer.name]:
+                person.get_by_label(label, exact=True).check()
+        self.first.fill_in(reason="They join the team")
+        steps.button(self.first.page, "Submit for approval").dblclick()  # each is prepared once all the same
+        heading = self.first.page.get_by_role("heading", name=f"{len(newcomers)} invitations prepared")
+        expect(heading).to_be_visible()
+        prepared = self.first.page.url
+        self.approve_together(len(newcomers))
+        for newcomer in newcomers:
+            self.first.page.goto(prepared)
+            self.first.row_of(newcomer).get_by_text("Pass on the link…").click()
+            self.first.press("Show link")
+            self.second.page.goto("/")
+            self.second.page.get_by_role("link", name=re.compile(newcomer.name)).first.click()
+            self.second.press("Show start code")
+            newcomer.begin(self.first.shown(), self.second.shown())
+
+    def approve_together(self, number: int) -> None:
+        """The second one selects everything that waits, and approves it with one button."""
+        self.second.page.goto("/operations/?tab=waiting")
+        self.second.page.get_by_label("Select all").check()
+        self.second.press("Approve selected…")
+        self.second.press(f"Approve {number} operations")
+        title = f"{number} of {number} approved"
+        expect(self.second.page.get_by_role("heading", name=title)).to_be_visible()
 
 
 def test_a_team_begins_on_pages_alone_and_makes_its_first_payment(people: People, stack: Stack) -> None:
     team = two_administrators(people, stack)
     for group in ("Treasury", "Directors"):
         team.create_group(group)
-    treasurer = team.invite(Newcomer("Amara Okafor", people.browser()), "Approver", "Treasury")
-    director = team.invite(Newcomer("Chidi Nwosu", people.browser()), "Approver", "Directors")
-    preparer = team.invite(Newcomer("Tunde Bello", people.browser()), "Preparer")
+    treasurer = Newcomer("Amara Okafor", people.browser())
+    director = Newcomer("Chidi Nwosu", people.browser())
+    preparer = Newcomer("Tunde Bello", people.browser())
+    ticked = {
+        treasurer.name: ("Approver", "Treasury"),
+        director.name: ("Approver", "Directors"),
+        preparer.name: ("Preparer",),
+    }
+    team.invite(ticked, (treasurer, director, preparer))
 
     put_rule_into_effect(team)
     payment = steps.NewPayment(amount="6500000.00", account_number="4000999912")
@@ -148,13 +178,16 @@ def test_a_team_begins_on_pages_alone_and_makes_its_first_payment(people: People
 
 
 def two_administrators(people: People, stack: Stack) -> Administrators:
-    """The first by the link of the operator, the second by the wizard."""
+    """The first by the link of the operator, the second by a link that the first one had to create again."""
     email, name = FIRST_ADMINISTRATOR
     first, second = Newcomer(name, people.browser()), Newcomer("Ibrahim Sani", people.browser())
     first.begin(create_first_administrator(stack, email, name))
     first.choose("Invite the second administrator")
     first.fill_in(full_name=second.name, email="ibrahim@example.com")
     first.press("Invite administrator")
+    first.choose("I have sent the link")
+    first.choose("Create a new link")
+    first.press("Show new link")
     second.begin(first.shown())
     first.choose("I have sent the link")
     expect(first.page.get_by_role("heading", name="First steps")).to_be_visible()

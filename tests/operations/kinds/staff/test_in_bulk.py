@@ -105,7 +105,7 @@ def test_after_an_invitation_or_a_group_the_next_one_is_offered(
     administrator: User, second_administrator: User, invitations: list[Operation], sign_in: SignIn
 ) -> None:
     group = changes.proposed(changes.of_group(StaffChange.CREATE_GROUP, "Treasury"), administrator)
-    for operation, offered in ((invitations[0], "Invite another person"), (group, "Create another group")):
+    for operation, offered in ((invitations[0], "Invite more people"), (group, "Create another group")):
         page = operation.get_absolute_url()
         assert offered in sign_in(Client(), administrator).get(page).content.decode()
         assert offered not in sign_in(Client(), second_administrator).get(page).content.decode()

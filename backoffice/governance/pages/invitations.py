@@ -1,0 +1,277 @@
+"""Invite one person or several with one form; each becomes an operation that another administrator approves."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice.accounts.groups import active_groups
+from backoffice.accounts.models import StaffGroup, User
+from backoffice.accounts.roles import Role
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.accounts.setup_links import links_to_pass_on
+from backoffice.governance.pages.team import VIEW_TEAM
+from backoffice.operations import policy
+from backoffice.operations.approval.requirements import levels_of_many
+from backoffice.operations.batches.summary import ShownStatus, statuses_in_list
+from backoffice.operations.errors import NotPreparedTogetherError, OperationError
+from backoffice.operations.kinds.registry import read_content
+from backoffice.operations.kinds.staff_change import (
+    ROLE_FIELDS,
+    StaffChange,
+    StaffChangeForm,
+    StaffChangeKind,
+)
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
+from backoffice.operations.pages.prepare import submitted_text
+from backoffice.operations.permissions import PROPOSE
+from backoffice.operations.selectors import visible_operations
+from backoffice.operations.states import Status
+from backoffice.operations.workflow.prepare import prepare_together
+from backoffice.policies.document import Levels
+
+MAX_PEOPLE = 20
+_OF_PERSON = re.compile(r"p(\d{1,3})-\w+")
+
+
+class InvitedPersonForm(StaffChangeForm):
+    """Name, address, roles and groups of one person. The reason is that of the whole form."""
+
+    def __init__(self, *args: Any, position: int, groups: list[StaffGroup], **kwargs: Any) -> None:
+        self.position, self._groups = position, groups
+        super().__init__(*args, **kwargs)
+        for name in ("change", "typed", "duplicate_confirmed", "duplicate_reason"):
+            del self.fields[name]
+        for name in ROLE_FIELDS:  # what each role may do is on the page once
+            self.fields[name].widget.attrs["aria-describedby"] = f"about_{name}"
+
+    def add_prefix(self, field_name: str) -> str:
+        return field_name if field_name == "reason" else super().add_prefix(field_name)
+
+    def groups_to_offer(self) -> list[StaffGroup]:
+        return self._groups
+
+    def _requested_change(self) -> StaffChange:
+        return StaffChange.INVITE
+
+    def _requested_id(self, name: str) -> int:
+        return 0
+
+
+class InvitationsForm(BaseDecisionForm):
+    """The people, why they are invited, and a second factor unless one is fresh.
+
+    `submitted` is what was submitted, if anything; it is checked unless a person is to be added or removed.
+    """
+
+    reason = reason_field(
+        help_text=_("Shown to the approver."),
+        missing=_("Enter the reason for this change."),
+        max_length=300,
+    )
+
+    def __init__(self, submitted: QueryDict | None, *, request: StaffRequest) -> None:
+        typed = submitted or QueryDict()
+        changes_rows = "add" in typed or "remove" in typed
+        data = None if changes_rows else submitted
+        initial = {"reason": typed.get("reason", "")}
+        super().__init__(data, request=request, wants=DecisionRequirements(), initial=initial)
+        del self.fields["digest"]
+        self.fields["reason"].widget.attrs["rows"] = 2
+        self.groups = list(active_groups())
+        numbers = _numbers(typed) if changes_rows else _numbers_filled_in(typed)
+        kept = [number for number in numbers if str(number) != typed.get("remove")] or [1]
+        added = [max(kept) + 1] if "add" in typed and len(kept) < MAX_PEOPLE else []
+        self.is_longer = bool(added)
+        self.people = [
+            self._person(number, position, typed) for position, number in enumerate(kept + added, 1)
+        ]
+        self._set_focus(self.people[-1] if added else self.people[0])
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.people) >= MAX_PEOPLE
+
+    def clean(self) -> dict[str, Any]:
+        """The people first, so that a code is not used up while something about them is wrong."""
+        seen: set[str] = set()
+        for person in self.people:
+            email = person.cleaned_data.get("email", "") if person.is_valid() else ""
+            if email in seen:
+                person.add_error("email", gettext("Another person in this form has this email address."))
+            seen |= {email} - {""}
+        if len(self.people) > MAX_PEOPLE:
+            text = gettext("Invite at most {n} people at once. Nothing was prepared.")
+            self.add_error(None, text.format(n=MAX_PEOPLE))
+        elif any(person.errors for person in self.people):
+            self.add_error(None, gettext("Nothing was prepared. Correct what is marked below."))
+        return super().clean()
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        wrong = (
+            [person for person in self.people if person.errors.keys() - {"reason"}] if self.is_bound else []
+        )
+        if wrong:
+            self._set_focus(wrong[0])
+        elif "reason" in self.errors:
+            self.fields["reason"].widget.attrs["autofocus"] = True
+
+    def drafts(self, submission: UUID) -> dict[UUID, InvitedPersonForm]:
+        """The people by the id of the operation that each becomes: the same ones if the form is submitted twice."""
+        return {uuid5(submission, person.cleaned_data["email"]): person for person in self.people}
+
+    def refuse(self, person: InvitedPersonForm, reason: OperationError) -> None:
+        """Say beside this person why nobody was prepared."""
+        person.add_refusal(reason)
+        self.add_error(None, gettext("Nothing was prepared. Correct what is marked below."))
+
+    def _person(self, number: int, position: int, typed: QueryDict) -> InvitedPersonForm:
+        prefix = f"p{number}"
+        own = {name.partition("-")[2]: text for name, text in typed.items() if name.startswith(f"{prefix}-")}
+        data = typed if self.is_bound else None
+        initial = {**own, "typed": "1"}
+        return InvitedPersonForm(data, position=position, prefix=prefix, initial=initial, groups=self.groups)
+
+    def _set_focus(self, person: InvitedPersonForm) -> None:
+        if not self.is_bound or person.errors:
+            person.set_focus()
+
+
+def _numbers(typed: QueryDict) -> list[int]:
+    """The numbers of the people in the form, in their order; whoever is blank among them."""
+    return sorted({int(found[1]) for found in map(_OF_PERSON.fullmatch, typed) if found})
+
+
+def _numbers_filled_in(typed: QueryDict) -> list[int]:
+    """Those of whom anything was entered."""
+    filled_in = {name.partition("-")[0] for name, text in typed.items() if str(text).strip()}
+    return [number for number in _numbers(typed) if f"p{number}" in filled_in]
+
+
+@sensitive_post_parameters("code")
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required((VIEW_TEAM, PROPOSE), raise_exception=True)
+def invite(request: StaffRequest) -> HttpResponse:
+    """The form; with one person more or less; or each person's invitation, prepared together."""
+    submitted = request.POST if request.method == "POST" else None
+    form, submission = InvitationsForm(submitted, request=request), _submission(request)
+    if not form.is_valid():
+        return _form_page(request, form, submission)
+    drafts = form.drafts(submission)
+    contents = {pk: person.content() for pk, person in drafts.items()}
+    try:
+        prepared = prepare_together(contents, actor=request.user, kind=StaffChangeKind.name)
+    except NotPreparedTogetherError as exc:
+        form.refuse(drafts[exc.operation_id], exc.reason)
+        return _form_page(request, form, submission)
+    if len(prepared) == 1:
+        messages.success(request, submitted_text(prepared[0]), extra_tags=prepared[0].status)
+        return redirect(prepared[0])
+    query = urlencode({"operation": [one.reference for one in prepared]}, doseq=True)
+    return redirect(f"{reverse('governance:invited')}?{query}")
+
+
+def _form_page(request: StaffRequest, form: InvitationsForm, submission: UUID) -> HttpResponse:
+    """The whole page; for a script that adds or removes a person only what changes."""
+    partial = request.htmx and not form.is_bound
+    context = {
+        "form": form,
+        "submission": submission,
+        "max_people": MAX_PEOPLE,
+        "only_added": partial and "add" in request.POST,
+    }
+    template = "governance/_invited_people.html" if partial else "governance/invite.html"
+    return render(request, template, context, status=422 if form.is_bound else 200)
+
+
+def _submission(request: StaffRequest) -> UUID:
+    try:
+        return UUID(request.POST.get("submission", ""))
+    except ValueError:
+        return uuid4()
+
+
+@dataclass(frozen=True)
+class PreparedInvitation:
+    """An invitation of the form, and why it has to be approved on its own page; empty if it does not."""
+
+    operation: Operation
+    status: ShownStatus
+    roles: list[str]
+    groups: list[str]
+    alone_because: str
+    has_link: bool
+    """Whether the reader has a link to pass on."""
+
+
+@require_safe
+@permission_required((VIEW_TEAM, PROPOSE), raise_exception=True)
+def invited(request: StaffRequest) -> HttpResponse:
+    """What was prepared with one form, and how it is approved; the Team page if the address names nothing."""
+    references = request.GET.getlist("operation")[:MAX_PEOPLE]
+    found = visible_operations(request.user).filter(
+        preparer=request.user,
+        kind=StaffChangeKind.name,
+        payload__change=StaffChange.INVITE,
+        reference__in=references,
+    )
+    operations = sorted(found, key=lambda one: references.index(one.reference))
+    if not operations:
+        return redirect("governance:team")
+    rows = prepared_invitations(operations, request.user)
+    waiting = [row for row in rows if row.operation.status == Status.PENDING]
+    context = {
+        "rows": rows,
+        "together": sum(not row.alone_because for row in waiting),
+        "alone": sum(bool(row.alone_because) for row in waiting),
+        "has_links": any(row.has_link for row in rows),
+    }
+    return render(request, "governance/invited.html", context)
+
+
+def prepared_invitations(operations: Sequence[Operation], reader: User) -> list[PreparedInvitation]:
+    """Each of these invitations, in the same order."""
+    levels = levels_of_many(operations)
+    links = links_to_pass_on().filter(link_for=reader, link_shown_at=None)
+    with_link = set(links.values_list("operation", flat=True))
+    found = []
+    for operation, status, _batch in statuses_in_list(operations):
+        alone_because = _alone_because(operation, levels.get(operation.pk))
+        roles, groups = _rights(operation)
+        has_link = operation.pk in with_link
+        found.append(PreparedInvitation(operation, status, roles, groups, alone_because, has_link))
+    return found
+
+
+def _alone_because(operation: Operation, levels: Levels | None) -> str:
+    if operation.status != Status.PENDING:
+        return ""
+    try:
+        policy.check_may_approve_in_bulk(operation, levels, alike=())
+    except OperationError as exc:
+        return str(exc)
+    return ""
+
+
+def _rights(operation: Operation) -> tuple[list[str], list[str]]:
+    """The roles and groups as the reader calls them; none if the content can no longer be read."""
+    try:
+        _kind, payload = read_content(operation)
+    except OperationError:
+        return [], []
+    roles = [str(role.label) for role in Role if role.value in payload.roles]
+    return roles, [group.name for group in payload.groups]
