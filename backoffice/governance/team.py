@@ -1,4 +1,6 @@
-"""Who is in the team, for its pages: people, groups, and what waits to be agreed on."""
+"""The team, for its pages: people, groups, changes that wait, the first steps of a new installation, and whether an
+access review is due.
+"""
 
 from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta

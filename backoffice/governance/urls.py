@@ -3,7 +3,6 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from backoffice.governance import policies
 from backoffice.governance.pages import (
     access_review,
     bootstrap,
@@ -11,6 +10,7 @@ from backoffice.governance.pages import (
     handover,
     invitations,
     person,
+    policies,
     policy_submission,
     recipient_files,
     recipients,

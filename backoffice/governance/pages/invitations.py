@@ -22,6 +22,7 @@ from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import links_to_pass_on
+from backoffice.core.web.forms import reason_field
 from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations import policy
 from backoffice.operations.approval.requirements import levels_of_many
@@ -35,7 +36,7 @@ from backoffice.operations.kinds.staff_change import (
     StaffChangeKind,
 )
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
+from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.pages.prepare import submitted_text
 from backoffice.operations.permissions import PROPOSE
 from backoffice.operations.selectors import visible_operations

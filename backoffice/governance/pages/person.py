@@ -17,12 +17,13 @@ from backoffice.accounts.models import User
 from backoffice.accounts.rights import restrictions_of
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.forms import reason_field
 from backoffice.governance import deactivation
 from backoffice.governance.bootstrap import invited_alone, people_with_renewable_link
 from backoffice.governance.pages.team import VIEW_TEAM, setup_of, shown_rights
 from backoffice.governance.team import team_members, waiting_change
 from backoffice.operations.errors import OperationError
-from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
+from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
 
 

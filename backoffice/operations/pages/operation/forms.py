@@ -18,8 +18,7 @@ from backoffice.accounts.second_factor import (
 )
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import OneTimeCodeInput
-from backoffice.core.web.forms import reason_field as reason_field
+from backoffice.core.web.forms import OneTimeCodeInput, reason_field
 from backoffice.operations.delivery.release import AnotherPayment, ConfirmedHolder
 from backoffice.operations.kinds.base import TypedConfirmation
 from backoffice.operations.models.holds import HolderChange, LookAlike
