@@ -603,7 +603,7 @@ def test_a_replay_that_leaves_out_operations_says_so(
     factories.prepared(preparer)
     assert "Only the newest" not in page(as_administrator, f"{DRAFT}replay/")
     factories.prepared_to_another_account(preparer)
-    for module in ("policies", "policy_replay"):
+    for module in ("pages.policies", "policy_replay"):
         monkeypatch.setattr(f"backoffice.governance.{module}.MOST_OPERATIONS", 1)
     assert "Only the newest 1 operations of this period" in page(as_administrator, f"{DRAFT}replay/")
 
