@@ -20,10 +20,10 @@ WIDTHS = (360, 390, 720, 768, 960, 1024, 1160, 1440, 1920, 2560)
 changes colours and no sizes.
 """
 
-WIDTHS_IN_FRENCH = (390, 768, 960, 1024, 1160, 1440, 1920)
+WIDTHS_IN_FRENCH = (390, 768, 960, 1024, 1160, 1440)
 """With the narrowest that has a side bar, since labels are longer in French."""
 
-PSEUDO_WIDTHS = (390, 768, 1440)
+PSEUDO_WIDTHS = (390, 1440)
 """Of the language in which every text is a third longer."""
 
 _HEIGHT = 900
