@@ -22,15 +22,15 @@ _WITHOUT_END = frozenset({"input", "br", "img", "meta", "link", "hr", "path", "r
 
 
 def pseudo(text: str) -> str:
-    """The text with accents and a third longer, in brackets; placeholders and tags are kept."""
+    """The text with accents and a third longer, by words that break, in brackets; placeholders and tags are kept."""
     parts = re.split(f"({_KEPT.pattern})", text)
     accented = "".join(part if _KEPT.fullmatch(part) else part.translate(_ACCENTED) for part in parts if part)
-    return f"{OPEN}{accented}{'~' * (len(text) // 3)}{CLOSE}"
+    more = " ".join(re.findall(".{1,8}", "~" * (len(text) // 3)))
+    return f"{OPEN}{accented}{more}{CLOSE}"
 
 
-@contextmanager
-def pseudo_language(folder: Path) -> Iterator[None]:
-    """Makes the language available, with every text of the sources."""
+def write_catalogue(folder: Path) -> None:
+    """Write the catalogue of the language, with every text of the sources, into this folder of languages."""
     catalog = Catalog(locale=CODE)
     for message in messages.extracted():
         if message.id:
@@ -41,6 +41,12 @@ def pseudo_language(folder: Path) -> Iterator[None]:
     target = folder / CODE / "LC_MESSAGES" / "django.mo"
     target.parent.mkdir(parents=True)
     target.write_bytes(messages.as_mo(catalog))
+
+
+@contextmanager
+def pseudo_language(folder: Path) -> Iterator[None]:
+    """Makes the language available in this process."""
+    write_catalogue(folder)
     with override_settings(LOCALE_PATHS=[folder], LANGUAGES=[("en", "English"), (CODE, "Pseudo")]):
         trans_real._translations = {}  # type: ignore[attr-defined]
         try:

@@ -12,13 +12,19 @@ from playwright.sync_api import Page, Request, Response, expect
 
 from tests.browser.page_list import NOBODY, ListedPage
 from tests.browser.people import People
+from tests.pseudo_language import CODE
 from tools.processes import ROOT
 
-WIDTHS = (360, 390, 720, 768, 960, 1440, 1920, 2560)
-"""720 and 960 px are 1440 and 1920 px at a zoom of 200 %. A scheme changes colours and no sizes."""
+WIDTHS = (360, 390, 720, 768, 960, 1024, 1160, 1440, 1920, 2560)
+"""720 and 960 px are 1440 and 1920 px at a zoom of 200 %. Above 1152 px, Settings has a second side bar. A scheme
+changes colours and no sizes.
+"""
 
-WIDTHS_IN_FRENCH = (390, 768, 960, 1440, 1920)
+WIDTHS_IN_FRENCH = (390, 768, 960, 1024, 1160, 1440)
 """With the narrowest that has a side bar, since labels are longer in French."""
+
+PSEUDO_WIDTHS = (390, 1440)
+"""Of the language in which every text is a third longer."""
 
 _HEIGHT = 900
 _AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
@@ -40,6 +46,9 @@ TOO_WIDE = """() => {
         .filter((element) => element.getBoundingClientRect().right > innerWidth + 1);
     return `${scrollWidth} px: ` + beyond.slice(-1).map((one) => one.outerHTML.slice(0, 150));
 }"""
+SCROLLING_PANELS = """() => [...document.querySelectorAll("main .panel")]
+    .filter((panel) => panel.scrollWidth > panel.clientWidth && getComputedStyle(panel).overflowX !== "visible")
+    .map((panel) => `${panel.scrollWidth} px in ${panel.clientWidth} px: ${panel.outerHTML.slice(0, 150)}`)"""
 OPEN_EVERYTHING = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
 VIOLATIONS = "async (options) => (await axe.run(document, options)).violations"
 CHECK_NEW_COLOURS = """async ({checked, options}) => {
@@ -105,6 +114,7 @@ class PageCheck:
 
     complaints: list[str] = field(default_factory=list)
     too_wide: list[str] = field(default_factory=list)
+    scrolling_panels: list[str] = field(default_factory=list)
     html: int = 0
     critical: int = 0
     language: str | None = None
@@ -135,7 +145,9 @@ class PageChecker:
         self.page.on("response", self._note)
 
     def visit(self, place: ListedPage) -> PageCheck:
-        """Open the page in English and in French, and measure it in all widths, light and dark, with all folds open."""
+        """Open the page in English, in French and with longer texts, and measure it in all widths, light and dark, with
+        all folds open.
+        """
         self.people.take_complaints()
         if place.person == NOBODY:
             self.page.context.clear_cookies()  # somebody half signed in has a session
@@ -152,15 +164,18 @@ class PageChecker:
             method=self.requests[-1].method,
         )
         self.page.evaluate(OPEN_EVERYTHING)
-        seen.too_wide = self._too_wide(WIDTHS, "en")
+        self._measure_widths(seen, WIDTHS, "en")
         seen.complaints = self.people.take_complaints()
         seen.barriers = self._barriers()
         self.people.take_complaints()  # axe-core itself tries an inline style
-        self._open_in_french()
+        self._open_in("fr")
         seen.language_in_french = self.page.locator("html").get_attribute("lang")
         seen.untranslated = [text for text in self.page.evaluate(TEXTS) if is_english(text)]
         self.page.evaluate(OPEN_EVERYTHING)
-        seen.too_wide += self._too_wide(WIDTHS_IN_FRENCH, "fr")
+        self._measure_widths(seen, WIDTHS_IN_FRENCH, "fr")
+        self._open_in(CODE)
+        self.page.evaluate(OPEN_EVERYTHING)
+        self._measure_widths(seen, PSEUDO_WIDTHS, CODE)
         seen.complaints += self.people.take_complaints()
         return seen
 
@@ -168,10 +183,10 @@ class PageChecker:
         expect(self.page.locator(".htmx-request")).to_have_count(0)
         self.page.wait_for_load_state()
 
-    def _open_in_french(self) -> None:
-        """The same page in French. The answer to a form is stored as it was, so that form is sent again."""
+    def _open_in(self, language: str) -> None:
+        """The same page in another language. The answer to a form is stored as it was, so that form is sent again."""
         sent = next((one for one in reversed(self.requests) if one.method == "POST"), None)
-        self.page.set_extra_http_headers({"Accept-Language": "fr"})
+        self.page.set_extra_http_headers({"Accept-Language": language})
         if sent is not None and "answer=" in self.page.url:
             fields = {"address": sent.url, "fields": sent.post_data or ""}
             with self.page.expect_navigation():
@@ -180,13 +195,13 @@ class PageChecker:
             self.page.goto(self.page.url)
         self._settle()
 
-    def _too_wide(self, widths: tuple[int, ...], language: str) -> list[str]:
-        found = []
+    def _measure_widths(self, seen: PageCheck, widths: tuple[int, ...], language: str) -> None:
         for width in widths:
             self.page.set_viewport_size({"width": width, "height": _HEIGHT})
             if wide := self.page.evaluate(TOO_WIDE):
-                found.append(f"{width} {language}: {wide}")
-        return found
+                seen.too_wide.append(f"{width} {language}: {wide}")
+            scrolling = self.page.evaluate(SCROLLING_PANELS)
+            seen.scrolling_panels += [f"{width} {language}: {panel}" for panel in scrolling]
 
     def _barriers(self) -> list[str]:
         """What axe-core calls moderate or worse, as `scheme: rule at element`. Colours are checked in both schemes,

@@ -7,6 +7,7 @@ from pathlib import Path
 from payments_gateway.profile.model import ProfileName
 from tests.browser.page_list import OTHER_HOLDER, SENT_TOGETHER
 from tests.browser.people import APPROVER, PREPARER
+from tests.pseudo_language import write_catalogue
 from tools.demo import UNRECOGNISED_TRANSACTION
 from tools.processes import Stack, temporary_stack
 
@@ -99,7 +100,9 @@ HolderChange.objects.create(
 
 
 @contextmanager
-def demo_stack(folder: Path, profile: ProfileName, first_command: str = "") -> Iterator[Stack]:
+def demo_stack(
+    folder: Path, profile: ProfileName, first_command: str = "", **variables: str
+) -> Iterator[Stack]:
     """Everything that `make demo` runs, with its history and what this Python code adds to it. The provider accepts one
     one-time code several times here, and people hired with break-glass may decide at once.
     """
@@ -108,6 +111,7 @@ def demo_stack(folder: Path, profile: ProfileName, first_command: str = "") -> I
     extra = {
         "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS": "0",
         "COUNTERSIGN_GATEWAY_PROFILE": str(reusable),
+        **variables,
     }
     options = {"settle_after": 1.0, "profile": profile, "extra": extra, "first_command": first_command}
     with temporary_stack(folder, **options) as running:
@@ -117,8 +121,12 @@ def demo_stack(folder: Path, profile: ProfileName, first_command: str = "") -> I
 
 @contextmanager
 def stack_for_every_page(folder: Path, profile: ProfileName) -> Iterator[Stack]:
-    """The provider delivers a webhook of a transaction here that no operation explains: that raises an incident."""
-    with demo_stack(folder, profile, PAYOUTS + RECIPIENTS) as running:
+    """The provider delivers a webhook of a transaction here that no operation explains: that raises an incident. Pages
+    are also in the language of brackets.
+    """
+    write_catalogue(folder / "locale")
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.browser.pseudo_settings"}
+    with demo_stack(folder, profile, PAYOUTS + RECIPIENTS, **settings) as running:
         running.manage("shell", "--verbosity", "0", "--command", WEBHOOKS_ON + UNRECOGNISED_TRANSACTION)
         running.manage("shell", "--verbosity", "0", "--command", ORDER_SENT_TOGETHER + ROW_THAT_FAILS)
         yield running

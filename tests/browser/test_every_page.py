@@ -63,6 +63,10 @@ def test_no_page_scrolls_horizontally(page_check: PageCheck) -> None:
     assert page_check.too_wide == []
 
 
+def test_no_panel_scrolls_horizontally(page_check: PageCheck) -> None:
+    assert page_check.scrolling_panels == []
+
+
 def test_no_page_violates_its_security_policy_or_raises_a_script_error(page_check: PageCheck) -> None:
     assert page_check.complaints == []
 

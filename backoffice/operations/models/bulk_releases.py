@@ -87,7 +87,10 @@ class ItemState(models.TextChoices):
     EXPIRED = Status.EXPIRED.value, Status.EXPIRED.label
 
 
+NOT_SENT = (ItemState.REFUSED, ItemState.WAITING, ItemState.QUEUED, ItemState.CANCELLED, ItemState.EXPIRED)
+
 _IS_WAITING, _IS_QUEUED = Q(state=ItemState.WAITING), Q(state=ItemState.QUEUED)
+_IS_TO_SEND = _IS_WAITING | _IS_QUEUED | Q(state=ItemState.SENDING)
 _IS_MOVING = _IS_WAITING | _IS_QUEUED | Q(state__in=[ItemState.SENDING, ItemState.PROCESSING])
 
 
@@ -117,6 +120,11 @@ class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
     def moving(self) -> "BulkReleaseItemQuerySet":
         """Those still to be sent, or being sent."""
         return self.with_state().filter(_IS_MOVING)
+
+    def to_send(self) -> "BulkReleaseItemQuerySet":
+        """Those not sent yet: they wait, are released, or are being sent. Found from the few open operations."""
+        found = Operation.objects.filter(closed_at__isnull=True, status__in=[Status.APPROVED, Status.SENDING])
+        return self.filter(operation__in=found.values("pk")).with_state().filter(_IS_TO_SEND)
 
     def in_paused_batch(self) -> "BulkReleaseItemQuerySet":
         """Those whose operation is a row of a batch that is paused now: it is neither released nor sent."""

@@ -42,6 +42,7 @@ from backoffice.operations.monitoring.integrity_checks import (
     IntegrityCheck,
 )
 from backoffice.operations.states import Status
+from backoffice.operations.workflow.bulk_release import items_to_send
 
 MEASURED_PERIOD = timedelta(days=30)
 _UNIT = timedelta(microseconds=1)  # the resolution of timestamps in the databases: nothing is rounded
@@ -268,7 +269,8 @@ class SystemHealth:
     `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
     `open_break_glass` counts unacknowledged account changes by one person alone, `open_first_invitations` those of them
     by which the first administrator invited the second, `links_to_pass_on` the one-time links of
-    which a half was not passed on. `was_anything_sent` is false in a new installation, until its first attempt.
+    which a half was not passed on, `is_bulk_send_open` is whether operations of a bulk send are still to be sent.
+    `was_anything_sent` is false in a new installation, until its first attempt.
     """
 
     at: datetime | None
@@ -282,6 +284,7 @@ class SystemHealth:
     access_review_due_at: datetime | None = None
     active_administrators: int = 0
     links_to_pass_on: int = 0
+    is_bulk_send_open: bool = False
     was_anything_sent: bool = False
 
     @property
@@ -343,6 +346,7 @@ def _counts() -> dict[str, Any]:
         ),
         "active_administrators": _count_of(active_administrators()),
         "links_to_pass_on": _count_of(links_to_pass_on()),
+        "is_bulk_send_open": Exists(items_to_send()),
         "was_anything_sent": Exists(Attempt.objects.all()),
         "last_review": Subquery(AccessReview.objects.values("signed_at")[:1]),
         "first_account": Subquery(User.objects.order_by("created_at").values("created_at")[:1]),
@@ -353,7 +357,7 @@ def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
     """The members of `SystemHealth` in a row with `_counts`."""
     names = (
         *("open_incidents", "open_break_glass", "open_first_invitations", "active_administrators"),
-        *("links_to_pass_on", "was_anything_sent"),
+        *("links_to_pass_on", "is_bulk_send_open", "was_anything_sent"),
     )
     due = review_due_after(found.get("last_review") or found.get("first_account"))
     return {name: found.get(name, 0) for name in names} | {"access_review_due_at": due}

@@ -42,7 +42,7 @@ from backoffice.operations.errors import (
 )
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.batches import Batch, BatchRow
-from backoffice.operations.models.bulk_releases import BulkRelease, ItemState
+from backoffice.operations.models.bulk_releases import NOT_SENT, BulkRelease, ItemState
 from backoffice.operations.models.holds import HolderChange, LookAlike
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Operation, Release
@@ -261,7 +261,7 @@ def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[
         "waiting": waiting,
         "next_count": 1 if provider_profile().otp_single_use else min(waiting, OPERATIONS_PER_CODE),
         "unknown": counts.get(ItemState.UNKNOWN, 0),
-        "is_all_sent": not any(counts.get(state) for state in _NOT_SENT),
+        "is_all_sent": not any(counts.get(state) for state in NOT_SENT),
         "polls": polls,
         "batches": _batches(request, bulk_release, has_ended=not polls),
         "paused_batches": _paused_batches(bulk_release) if held else [],
@@ -274,7 +274,6 @@ def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[
 _RUNNING = (ItemState.QUEUED, ItemState.SENDING, ItemState.PROCESSING)
 _CHANGING = (*_RUNNING, ItemState.UNKNOWN, ItemState.WAITING)  # what an open page polls for
 _UNFINISHED = (*_CHANGING, ItemState.REVIEW)
-_NOT_SENT = (ItemState.REFUSED, ItemState.WAITING, ItemState.QUEUED, ItemState.CANCELLED, ItemState.EXPIRED)
 
 
 def _batches(

@@ -31,7 +31,7 @@ from backoffice.operations.monitoring.inspection import system_health
 from backoffice.operations.policy import may_decide_any
 from backoffice.operations.selectors import IS_OPEN, visible_operations
 from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
-from backoffice.operations.workflow.bulk_release import bulk_releases_to_continue, items_to_continue
+from backoffice.operations.workflow.bulk_release import unsent_bulk_releases
 from payments_gateway import CURRENCIES, GatewayError
 
 SHOWN_PER_GROUP = 5
@@ -66,11 +66,10 @@ class StatusCount:
 def first_waiting(person: User) -> OperationGroup:
     """The first that this user can approve or send now, with one line for each batch whose rows can be sent.
 
-    Each says whether the user has a bulk release to continue (`are_continued`). One query besides those of
-    `waiting_for`, and one more if such rows wait, or nothing else does.
+    One query besides those of `waiting_for`, and one more if such rows wait, or nothing else does.
     """
     waiting = waiting_for(person)
-    visible = visible_operations(person).annotate(are_continued=Exists(items_to_continue(person)))
+    visible = visible_operations(person)
     return _with_batches(visible, visible.filter(waiting.alone), visible.filter(waiting.rows))
 
 
@@ -195,13 +194,15 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     open_now, ended_lately = status_counts(now)
     health = system_health()
     needs_attention = any(one.status in NEEDS_ATTENTION for one in open_now)
-    continues = any(vars(one).get("are_continued") for one in main.first)
+    bulk_sends = unsent_bulk_releases() if health.is_bulk_send_open else []
+    to_continue = [one for one in bulk_sends if decides and one.waits_for(person)]
     return {
         "decides": decides,
         "waiting": main if decides else OperationGroup(),
         "halves": halves_to_pass_on(person) if decides and health.links_to_pass_on else [],
         "waiting_count": main.total if decides else 0,  # shown in the page header, too
-        "to_continue": bulk_releases_to_continue(person) if continues else [],
+        "to_continue": to_continue,
+        "bulk_sends": [one for one in bulk_sends if one not in to_continue],
         "attention": first_needing_attention(person) if needs_attention else OperationGroup(),
         "under_way": main,
         "open_now": open_now,

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.utils import timezone
 from pydantic import SecretStr
 
@@ -40,9 +40,11 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.batches import MAX_ROWS
 from backoffice.operations.models.bulk_releases import (
+    NOT_SENT,
     BulkRelease,
     BulkReleaseItem,
     BulkReleaseItemQuerySet,
+    ItemState,
 )
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import RecordFault
@@ -54,7 +56,7 @@ RELEASE_MANY_TASK = "operations.release_many"
 MAX_OPERATIONS = MAX_ROWS  # all operations of a batch
 # How long after the second factor an order is carried out: thousands of releases take minutes.
 ORDER_VALID = timedelta(minutes=30)
-CONTINUED_WITHIN = timedelta(days=7)  # how long the overview shows one in which operations wait
+SHOWN_WITHIN, MOST_SHOWN = timedelta(days=7), 5  # how long and how many the overview shows that are not sent
 _AT_ONCE = 25  # releases, then the worker may send in between
 # Each turn checks and counts the whole order, so a large one has more releases in each, not more turns.
 _MOST_TURNS = 40
@@ -227,22 +229,68 @@ def unfinished_bulk_release(batch: Operation) -> OpenBulkRelease | None:
     return OpenBulkRelease(item.bulk_release, items.filter(bulk_release=item.bulk_release).waiting().count())
 
 
-def items_to_continue(person: User) -> BulkReleaseItemQuerySet:
-    """The operations that wait in bulk releases of the last days until this person, who began them, continues."""
-    items = BulkReleaseItem.objects.filter(
-        bulk_release__released_by=person,
-        bulk_release__is_pending=False,
-        bulk_release__created_at__gt=timezone.now() - CONTINUED_WITHIN,
-    )
-    return items.waiting().in_no_paused_batch()
+@dataclass(frozen=True)
+class UnsentBulkRelease:
+    """A bulk release of which operations are still to be sent: `sent` of `total` are. Of the others, `waiting` are to
+    be released, by a worker or by who began it, and `moving` are released or being sent.
+    """
+
+    pk: UUID
+    created_at: datetime
+    released_by_id: int
+    released_by: str
+    is_pending: bool
+    total: int
+    sent: int
+    waiting: int
+    waiting_without_code: int
+    moving: int
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether operations are sent without anybody doing more."""
+        return self.is_pending or self.moving > 0
+
+    @property
+    def waits_for_code(self) -> bool:
+        """Whether the next thing to do is to enter a one-time code."""
+        return not self.is_pending and self.waiting > 0 and self.waiting_without_code == 0
+
+    def waits_for(self, person: User) -> bool:
+        """Whether this person, who began it, can continue it."""
+        is_own = self.released_by_id == person.pk and person.has_perm(RELEASE)
+        return is_own and self.waiting > 0 and not self.is_pending
 
 
-def bulk_releases_to_continue(person: User) -> list[tuple[UUID, datetime, int]]:
-    """Those in which operations wait until this person continues: id, begin, and how many wait. One query."""
-    groups = items_to_continue(person).order_by("bulk_release__created_at")
-    return list(
-        groups.values_list("bulk_release", "bulk_release__created_at").annotate(waiting=Count("operation"))
+def items_to_send() -> BulkReleaseItemQuerySet:
+    """The operations of the bulk releases of the last days that are still to be sent; not those of a paused batch."""
+    lately = timezone.now() - SHOWN_WITHIN
+    return BulkReleaseItem.objects.filter(bulk_release__created_at__gt=lately).to_send().in_no_paused_batch()
+
+
+def unsent_bulk_releases() -> list[UnsentBulkRelease]:
+    """The newest of which operations are still to be sent, at most MOST_SHOWN. One query."""
+    items = BulkReleaseItem.objects.filter(bulk_release__in=items_to_send().values("bulk_release"))
+    is_waiting = Q(state=ItemState.WAITING, operation__batch_row__batch__batch__paused_at__isnull=True)
+    found = (
+        items.with_state()
+        .order_by("-bulk_release__created_at", "bulk_release")
+        .values_list(
+            "bulk_release",
+            "bulk_release__created_at",
+            "bulk_release__released_by",
+            "bulk_release__released_by__full_name",
+            "bulk_release__is_pending",
+        )
+        .annotate(
+            total=Count("pk"),
+            sent=Count("pk", filter=~Q(state__in=NOT_SENT)),
+            waiting=Count("pk", filter=is_waiting),
+            waiting_without_code=Count("pk", filter=is_waiting & ~Q(operation__kind__in=_kinds_with_code())),
+            moving=Count("pk", filter=Q(state__in=[ItemState.QUEUED, ItemState.SENDING])),
+        )
     )
+    return [UnsentBulkRelease(*row) for row in found[:MOST_SHOWN]]
 
 
 def is_sent_by(found: OpenBulkRelease | None, person: User, to_send: int) -> bool:

@@ -1,5 +1,6 @@
 """The rows of a batch that can be sent are one line wherever it is listed what waits for a person."""
 
+import re
 from datetime import timedelta
 from uuid import uuid4
 
@@ -17,12 +18,13 @@ from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.overview import first_in_progress, first_waiting
 from backoffice.operations.states import Status
-from backoffice.operations.workflow.bulk_release import start_bulk_release
+from backoffice.operations.workflow.bulk_release import SHOWN_WITHIN, start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations import steps
 from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
+from tests.operations.kinds.samples import SAMPLES
 
 pytestmark = pytest.mark.django_db
 
@@ -90,23 +92,106 @@ def test_a_batch_is_one_line_among_the_operations_in_progress(preparer: User, ap
     assert [one.pk for one in first_in_progress(preparer).first] == [other.pk]
 
 
-def test_a_bulk_send_to_continue_is_on_the_overview_of_who_began_it(
-    sign_in: SignIn, preparer: User, approver: User
-) -> None:
-    batch = payouts.applied(preparer, approver, payouts.transfers(3))
-    rows = payouts.row_operations(batch)
-    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
-    line = f'<a href="{order.get_absolute_url()}">Continue bulk send</a>'
-    client = sign_in(Client(), approver)
-    assert line not in client.get("/").content.decode(), "a worker carries it out"
-    BulkRelease.objects.update(is_pending=False)
+def bulk_send_line(client: Client, order: BulkRelease) -> str:
+    """The line of this bulk send on the overview, and the title of its panel; empty without one."""
     html = client.get("/").content.decode()
-    assert line in html
-    assert "3 operations of" in html
-    assert line not in sign_in(Client(), factories.person("Other", Role.APPROVER)).get("/").content.decode()
+    if (place := html.find(f'<a href="{order.get_absolute_url()}">')) < 0:
+        return ""
+    title = re.findall(r"<h2[^>]*>([^<]+)</h2>", html[:place])[-1]
+    text = re.sub(r"<[^>]+>", " ", html[place : html.index("</li>", place)])
+    return f"{title}: {' '.join(text.split())}"
+
+
+def test_a_bulk_send_in_progress_is_on_the_overview_of_all_who_see_operations(
+    sign_in: SignIn, preparer: User, approver: User, auditor: User, outsider: User
+) -> None:
+    rows = payouts.row_operations(payouts.applied(preparer, approver, payouts.transfers(3)))
+    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    steps.put(rows[0], Status.SENDING, Status.PROCESSING)
+    for person in (preparer, approver, auditor):
+        line = bulk_send_line(sign_in(Client(), person), order)
+        assert line.startswith("Bulk sends in progress: Bulk send: 1 of 3 sent Started by Amara Okafor, ")
+        assert line.endswith(" Sending")
+    assert bulk_send_line(sign_in(Client(), outsider), order) == ""
+    for one in rows[1:]:
+        payouts.release(one, approver)
+    BulkRelease.objects.update(is_pending=False)
+    assert bulk_send_line(sign_in(Client(), auditor), order), "the others are released and not sent yet"
+    for one in rows[1:]:
+        steps.put(one, Status.SENDING, Status.PROCESSING)
+    for person in (auditor, approver):
+        assert bulk_send_line(sign_in(Client(), person), order) == "", "all are sent"
+
+
+def test_a_bulk_send_to_continue_is_under_what_waits_for_who_began_it(
+    sign_in: SignIn, preparer: User, approver: User, auditor: User
+) -> None:
+    rows = payouts.row_operations(payouts.applied(preparer, approver, payouts.transfers(3)))
+    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    BulkRelease.objects.update(is_pending=False)
+    client, other = sign_in(Client(), approver), factories.person("Other", Role.APPROVER)
+    line = bulk_send_line(client, order)
+    assert line.startswith(
+        "Waiting for me: Continue bulk send: 0 of 3 sent Waits for the next one-time code · "
+    )
+    for person in (other, auditor):
+        line = bulk_send_line(sign_in(Client(), person), order)
+        assert line.startswith(
+            "Bulk sends in progress: Bulk send: 0 of 3 sent Waits until Amara Okafor continues"
+        )
+        assert line.endswith(" Waiting")
+    BulkRelease.objects.update(created_at=timezone.now() - SHOWN_WITHIN)
+    assert bulk_send_line(client, order) == ""
+    BulkRelease.objects.update(created_at=timezone.now())
     for one in rows:
         steps.put(one, Status.SENDING, Status.UNKNOWN)
-    assert line not in client.get("/").content.decode()
+    assert bulk_send_line(client, order) == ""
+
+
+def test_a_bulk_send_that_needs_no_code_waits_until_who_began_it_continues(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    operation = factories.prepared_of_kind("conversion", SAMPLES["conversion"], preparer)
+    operation = factories.approve(operation, approver)
+    order = start_bulk_release(uuid4(), [operation], actor=approver, second_factor_at=timezone.now())
+    BulkRelease.objects.update(is_pending=False)
+    line = bulk_send_line(sign_in(Client(), approver), order)
+    assert line.startswith(
+        "Waiting for me: Continue bulk send: 0 of 1 sent Waits until you continue · started "
+    )
+
+
+def test_what_is_refused_or_of_a_paused_batch_is_not_to_be_sent(
+    sign_in: SignIn, preparer: User, approver: User, auditor: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    rows = payouts.row_operations(batch)
+    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    control.pause_batch(batch.pk, actor=approver)
+    client = sign_in(Client(), auditor)
+    assert bulk_send_line(client, order) == ""
+    control.resume_batch(batch.pk, actor=approver)
+    assert bulk_send_line(client, order)
+    order.items.update(refusal={"code": "status_changed"})
+    assert bulk_send_line(client, order) == ""
+
+
+def test_bulk_sends_on_the_overview_take_one_query(
+    sign_in: SignIn, preparer: User, approver: User, auditor: User
+) -> None:
+    client = sign_in(Client(), auditor)
+    queries = []
+    for number in range(3):
+        rows = payouts.row_operations(
+            payouts.applied(preparer, approver, payouts.transfers(2, first=9 * number))
+        )
+        if number:
+            start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+        client.get("/")
+        with CaptureQueriesContext(connection) as seen:
+            client.get("/")
+        queries.append(len(seen))
+    assert queries == [queries[0], queries[0] + 1, queries[0] + 1]
 
 
 def test_a_batch_without_a_row_to_send_does_not_wait(sign_in: SignIn, preparer: User, approver: User) -> None:
@@ -203,5 +288,6 @@ def test_the_page_reads_as_much_for_many_rows(
         client.get(path)
         with CaptureQueriesContext(connection) as queries:
             client.get(path)
-        counts.append(sum("batchrow" in one["sql"] for one in queries))
+        read = [one["sql"] for one in queries if "bulkrelease" not in one["sql"]]
+        counts.append(sum("batchrow" in sql for sql in read))
     assert counts[0] == counts[1] <= 4
