@@ -151,6 +151,7 @@ def test_a_connection_that_was_used_is_kept_longer_than_a_proxy_keeps_it(
 
 def test_a_new_connection_is_served_however_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_server, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(web_server, "HEAD_SECONDS", 2 * PATIENCE)  # not what closes the oldest
     with serving(hello) as port, ExitStack() as slow:
         oldest = slow.enter_context(connected(port, HALF_A_HEAD))
         for _ in range(60):
