@@ -93,7 +93,9 @@ def secret_page(request: StaffRequest, pk: UUID) -> HttpResponse:
     try:
         secret = reveal.check_may_reveal(pk, actor=request.user)
         form = BaseDecisionForm(
-            request.POST if request.method == "POST" else None, request=request, wants=DecisionRequirements()
+            request.POST if request.method == "POST" else None,
+            request=request,
+            requirements=DecisionRequirements(),
         )
         if not form.is_valid():
             context = {"operation": secret.operation, "form": form}

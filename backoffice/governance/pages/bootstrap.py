@@ -46,7 +46,7 @@ def bootstrap(request: StaffRequest) -> HttpResponse:
     if not state.is_open:
         return redirect("governance:team")
     data = request.POST if request.method == "POST" else None
-    form = SecondAdministratorForm(data, request=request, wants=DecisionRequirements())
+    form = SecondAdministratorForm(data, request=request, requirements=DecisionRequirements())
     context = {"form": form, "invited": state.invited, "may_mail": may_mail_links()}
     if form.is_valid():
         values = {name: form.cleaned_data[name] for name in ("full_name", "email")}
@@ -72,7 +72,7 @@ def renew_link(request: StaffRequest, pk: int) -> HttpResponse:
     if not state.is_open or person is None:
         return redirect("governance:team")
     data = request.POST if request.method == "POST" else None
-    form = BaseDecisionForm(data, request=request, wants=DecisionRequirements())
+    form = BaseDecisionForm(data, request=request, requirements=DecisionRequirements())
     if form.is_valid():
         try:
             _person, token = renew_second_link(pk, actor=request.user)

@@ -39,7 +39,7 @@ def handover(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = get_object_or_404(Operation.objects.filter(involved, status=Status.SUCCEEDED), pk=pk)
     found = handover_of(pk, request.user)
     data = request.POST if request.method == "POST" else None
-    form = BaseDecisionForm(data, request=request, wants=DecisionRequirements())
+    form = BaseDecisionForm(data, request=request, requirements=DecisionRequirements())
     may_mail = found is not None and found.is_link and may_mail_links()
     context: dict[str, object] = {
         "operation": operation,

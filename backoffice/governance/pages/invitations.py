@@ -89,7 +89,7 @@ class InvitationsForm(BaseDecisionForm):
         changes_rows = "add" in typed or "remove" in typed
         data = None if changes_rows else submitted
         initial = {"reason": typed.get("reason", "")}
-        super().__init__(data, request=request, wants=DecisionRequirements(), initial=initial)
+        super().__init__(data, request=request, requirements=DecisionRequirements(), initial=initial)
         del self.fields["digest"]
         self.fields["reason"].widget.attrs["rows"] = 2
         self.groups = list(active_groups())

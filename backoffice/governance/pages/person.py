@@ -71,7 +71,7 @@ def act(request: StaffRequest, pk: int, action: str) -> HttpResponse:
     """Deactivate the account, or end its sessions, after a confirmation."""
     shown = get_object_or_404(User, pk=pk)
     data = request.POST if request.method == "POST" else None
-    form = OnePersonForm(data, request=request, wants=DecisionRequirements())
+    form = OnePersonForm(data, request=request, requirements=DecisionRequirements())
     service, done = _ACTIONS[action]
     if form.is_valid():
         try:

@@ -63,7 +63,7 @@ class _BulkForm(BaseDecisionForm):
     """A decision about several operations. Each row carries its digest, so the form has none of its own."""
 
     def __init__(self, *args: Any, request: StaffRequest) -> None:
-        super().__init__(*args, request=request, wants=DecisionRequirements())
+        super().__init__(*args, request=request, requirements=DecisionRequirements())
         del self.fields["digest"]
 
 

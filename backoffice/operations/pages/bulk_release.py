@@ -78,7 +78,9 @@ class BulkReleaseForm(BaseDecisionForm):
     field_order = ("otp", "code")
 
     def __init__(self, *args: Any, request: StaffRequest, asks_for_code: bool, **kwargs: Any) -> None:
-        super().__init__(*args, request=request, wants=DecisionRequirements(otp=asks_for_code), **kwargs)
+        super().__init__(
+            *args, request=request, requirements=DecisionRequirements(otp=asks_for_code), **kwargs
+        )
         del self.fields["digest"]
         if asks_for_code:
             self.fields["otp"].help_text = _code_help()

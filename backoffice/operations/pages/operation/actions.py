@@ -65,7 +65,7 @@ def _decidable_or_404(request: StaffRequest, pk: UUID) -> Operation:
 @permission_required(permissions.VIEW, raise_exception=True)
 def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = _decidable_or_404(request, pk)
-    form = ApprovalForm(request.POST, request=request, wants=decision_requirements(operation))
+    form = ApprovalForm(request.POST, request=request, requirements=decision_requirements(operation))
     return _run_decision(
         request,
         pk,
@@ -81,7 +81,7 @@ def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required((permissions.APPROVE, permissions.RELEASE), raise_exception=True)
 def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = _visible_or_404(request, pk)
-    form = ApproveAndSendForm(request.POST, request=request, wants=decision_requirements(operation))
+    form = ApproveAndSendForm(request.POST, request=request, requirements=decision_requirements(operation))
     names = ("digest", "comment", "confirmation", "otp")
     return _run_decision(
         request,
@@ -98,7 +98,7 @@ def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required(permissions.VIEW, raise_exception=True)
 def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = _decidable_or_404(request, pk)
-    form = RejectionForm(request.POST, request=request, wants=decision_requirements(operation))
+    form = RejectionForm(request.POST, request=request, requirements=decision_requirements(operation))
     return _run_decision(
         request,
         pk,
@@ -114,7 +114,7 @@ def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required(permissions.RELEASE, raise_exception=True)
 def release(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = _visible_or_404(request, pk)
-    form = ReleaseForm(request.POST, request=request, wants=decision_requirements(operation))
+    form = ReleaseForm(request.POST, request=request, requirements=decision_requirements(operation))
     return _run_decision(
         request,
         pk,

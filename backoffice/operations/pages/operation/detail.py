@@ -128,7 +128,7 @@ def _context(
     required = required_of(operation)
     waiting = with_escalation(waiting_of(operation, required), timeline)
     kind_texts = _kind_texts(operation, waiting, required)
-    wants = decision_requirements(operation)
+    requirements = decision_requirements(operation)
     resolution = payment_resolution(request.user, operation)
     panel = with_resolution(panel_for(request.user, operation, turn, waiting), resolution)
     rows = batch_summary(operation)
@@ -162,9 +162,9 @@ def _context(
         "expected_wait": _expected_wait(turn) if panel.may_approve_and_send or panel.may_release else None,
         "came_back": "" if resolution.pending else reason_not_sent(operation, timeline, turn),
         "refused": refused,
-        "decision": _form(ApprovalForm, refused, request, wants) if panel.may_approve else None,
-        "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,
-        "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
+        "decision": _form(ApprovalForm, refused, request, requirements) if panel.may_approve else None,
+        "rejection": _form(RejectionForm, refused, request, requirements) if panel.may_decide else None,
+        "release": _form(ReleaseForm, refused, request, requirements) if panel.may_release else None,
         "can_be_registered": request.user.has_perm(permissions.PREPARE) and can_be_registered(operation),
         "timeline": timeline,
         "seen": _seen(operation, turn, rows, resolution),
@@ -309,10 +309,12 @@ def _form(
     form_type: type[BaseDecisionForm],
     refused: BaseDecisionForm | None,
     request: StaffRequest,
-    wants: DecisionRequirements,
+    requirements: DecisionRequirements,
 ) -> BaseDecisionForm:
     """The refused form if it is of this type, otherwise an empty one."""
-    return refused if isinstance(refused, form_type) else form_type(request=request, wants=wants)
+    return (
+        refused if isinstance(refused, form_type) else form_type(request=request, requirements=requirements)
+    )
 
 
 @require_safe

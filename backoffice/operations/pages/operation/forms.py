@@ -53,15 +53,17 @@ class BaseDecisionForm(PageForm):
         error_messages={"required": _("Enter the code from your authenticator app. Nothing was done.")},
     )
 
-    def __init__(self, *args: Any, request: StaffRequest, wants: DecisionRequirements, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, request: StaffRequest, requirements: DecisionRequirements, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.request = request
-        if not wants.otp:
+        if not requirements.otp:
             self.fields.pop("otp", None)
-        if has_fresh_second_factor(request) and not self._needs_newer_second_factor(wants):
+        if has_fresh_second_factor(request) and not self._needs_newer_second_factor(requirements):
             del self.fields["code"]
 
-    def _needs_newer_second_factor(self, wants: DecisionRequirements) -> bool:
+    def _needs_newer_second_factor(self, requirements: DecisionRequirements) -> bool:
         return False
 
     def clean(self) -> dict[str, Any]:
@@ -101,15 +103,15 @@ class ApprovalForm(BaseDecisionForm):
     )
     comment = forms.CharField(label=_("Comment"), required=False, max_length=500)
 
-    def __init__(self, *args: Any, wants: DecisionRequirements, **kwargs: Any) -> None:
-        super().__init__(*args, wants=wants, **kwargs)
-        if wants.confirmation is None:
+    def __init__(self, *args: Any, requirements: DecisionRequirements, **kwargs: Any) -> None:
+        super().__init__(*args, requirements=requirements, **kwargs)
+        if requirements.confirmation is None:
             del self.fields["confirmation"]
         else:
-            self.fields["confirmation"].label = wants.confirmation.label
-            self.fields["confirmation"].help_text = wants.confirmation.help_text
-        if wants.acknowledgement:
-            self.fields["acknowledged"].label = wants.acknowledgement
+            self.fields["confirmation"].label = requirements.confirmation.label
+            self.fields["confirmation"].help_text = requirements.confirmation.help_text
+        if requirements.acknowledgement:
+            self.fields["acknowledged"].label = requirements.acknowledgement
         else:
             del self.fields["acknowledged"]
 
@@ -168,23 +170,25 @@ class ReleaseForm(BaseDecisionForm):
         missing=_("Enter how you know that the account is right. Nothing was sent."),
     )
 
-    def __init__(self, *args: Any, wants: DecisionRequirements, **kwargs: Any) -> None:
-        super().__init__(*args, wants=wants, **kwargs)
-        self.look_alikes = wants.look_alikes
-        self.holder_changes = wants.holder_changes
-        if not wants.look_alikes:
+    def __init__(self, *args: Any, requirements: DecisionRequirements, **kwargs: Any) -> None:
+        super().__init__(*args, requirements=requirements, **kwargs)
+        self.look_alikes = requirements.look_alikes
+        self.holder_changes = requirements.holder_changes
+        if not requirements.look_alikes:
             del self.fields["another_payment"]
         elif "code" in self.fields:
             self.fields["code"].help_text = gettext("Required because a similar transaction was found.")
-        if not wants.holder_changes:
+        if not requirements.holder_changes:
             del self.fields["confirmed_holder"]
         elif "code" in self.fields:
             self.fields["code"].help_text = gettext("Required because the name at the bank differs.")
 
-    def _needs_newer_second_factor(self, wants: DecisionRequirements) -> bool:
+    def _needs_newer_second_factor(self, requirements: DecisionRequirements) -> bool:
         """Whether look-alikes or other names were found after the last confirmation."""
         confirmed = second_factor_at(self.request)
-        found = [one.found_at for one in wants.look_alikes] + [one.found_at for one in wants.holder_changes]
+        found = [one.found_at for one in requirements.look_alikes] + [
+            one.found_at for one in requirements.holder_changes
+        ]
         return any(confirmed is None or confirmed < at for at in found)
 
     def clean(self) -> dict[str, Any]:
