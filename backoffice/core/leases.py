@@ -87,7 +87,7 @@ def is_held(name: str) -> bool:
 
 
 def held_leases(prefix: str) -> dict[str, datetime]:
-    """The leases held now whose names begin with this, as `str(Lease)`, each with the time since when."""
+    """The leases held now whose names begin with `prefix`: `str(Lease)`, and when it was acquired."""
     rows = LeaseRow.objects.filter(name__startswith=prefix, held_until__gt=clock.now())
     return {f"{row.name} #{row.number}": row.acquired_at for row in rows}
 

@@ -53,7 +53,7 @@ def bootstrap_state() -> BootstrapState:
 
 
 def invited_alone() -> Exists:
-    """Whether one administrator alone invited the person of the row, on the page."""
+    """Whether one administrator alone invited this person, on the page and not at the shell."""
     return Exists(
         BreakGlassChange.objects.filter(change=AccountChange.INVITED_ALONE, os_user="", user=OuterRef("pk"))
     )
@@ -62,7 +62,9 @@ def invited_alone() -> Exists:
 def people_with_renewable_link() -> frozenset[int]:
     """The ids of those for whom one administrator alone may create a new link. Three queries."""
     state = bootstrap_state()
-    return frozenset(person.pk for person in state.invited) if state.is_open else frozenset()
+    if not state.is_open:
+        return frozenset()
+    return frozenset(person.pk for person in state.invited if not person.has_usable_password())
 
 
 @transaction.atomic
@@ -90,16 +92,15 @@ def invite_second_administrator(email: str, *, full_name: str, actor: User) -> t
 
 
 @transaction.atomic
-def renew_second_link(user_id: int, *, actor: User) -> tuple[User, str]:
+def renew_second_administrator_link(user_id: int, *, actor: User) -> tuple[User, str]:
     """The second administrator and the token of a new link; the earlier link ends.
 
-    Under the same conditions as the invitation, and only for who was invited so and never used a link. Raises
-    NotBootstrappingError.
+    Under the same conditions as the invitation, and only for a person invited on that page who never used a link.
+    Raises NotBootstrappingError.
     """
     lock_until_commit("bootstrap")
-    person = User.objects.get_locked(
-        pk=user_id
-    )  # whoever uses the earlier link at this moment does so before or not
+    # Locked: a use of the earlier link either comes before this, and is detected below, or comes after it, and fails.
+    person = User.objects.get_locked(pk=user_id)
     state = bootstrap_state()
     if not state.is_open or person not in state.invited or person.has_usable_password():
         raise NotBootstrappingError

@@ -394,7 +394,7 @@ class Refusal(TextChoices):
     )
     CAUTION_NOT_IN_BULK = (
         "caution_not_in_bulk",
-        _("The page of the operation shows a warning: read it, then approve the operation there."),
+        _("The page of the operation shows a warning, so the operation must be approved there."),
     )
     NOT_THE_PREPARER = (
         "not_the_preparer",

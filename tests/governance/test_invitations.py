@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from backoffice.accounts import groups
@@ -87,7 +89,7 @@ def test_each_person_becomes_an_operation_of_its_own(
     assert not SetupLink.objects.exists()
     shown = text_of(landed)
     assert "2 invitations prepared" in shown
-    assert "2 invitations wait for another administrator, who approves them together" in shown
+    assert "2 invitations wait for another administrator. That person selects them" in shown
     assert all(text in shown for text in ("Ada Obi", "Treasury", "Preparer", ada.verification_code))
 
 
@@ -117,7 +119,7 @@ def test_an_error_is_beside_the_field_and_nothing_is_lost_or_prepared(
     assert (answer.status_code, prepared()) == (422, [])
     assert errors_in(answer) == ["p2-email", "p3-email"]
     assert "An account with this email address already exists." in text_of(answer)
-    assert "Nothing was prepared. Correct what is marked below." in text_of(answer)
+    assert "Nothing was prepared. Correct the errors below." in text_of(answer)
     assert typed_into(answer) == {**ADA, **BO, "p2-email": "bo at example", **third}
     assert TEAM["reason"] in text_of(answer)
     assert f'value="{SUBMISSION}"' in answer.content.decode()
@@ -154,6 +156,66 @@ def test_a_form_submitted_twice_prepares_each_person_once(as_administrator: Clie
     first, second = as_administrator.post(PAGE, TEAM), as_administrator.post(PAGE, TEAM)
     assert first.headers["Location"] == second.headers["Location"]
     assert prepared() == ["Ada Obi", "Bo Li"]
+
+
+def test_a_second_submission_needs_no_further_code(as_administrator: Client) -> None:
+    first = as_administrator.post(PAGE, TEAM)
+    age_second_factor(as_administrator, minutes=6)
+    second = as_administrator.post(PAGE, TEAM | {"code": "000000"}, follow=True)
+    assert second.redirect_chain == [(first.headers["Location"], 302)]
+    assert "This form was already submitted. Each person was invited once." in text_of(second)
+
+
+def test_a_submission_after_the_approval_leads_to_the_operation(
+    as_administrator: Client, second_administrator: User
+) -> None:
+    values = {**ADA, "reason": "Joins", "submission": SUBMISSION}
+    as_administrator.post(PAGE, values)
+    operation = Operation.objects.get()
+    factories.approve(operation, second_administrator)
+    answer = as_administrator.post(PAGE, values)
+    assert answer.headers["Location"] == operation.get_absolute_url()
+
+
+def test_an_address_corrected_after_the_submission_is_refused(as_administrator: Client) -> None:
+    """Otherwise the invitation to the wrong address would wait unnoticed beside the other one."""
+    as_administrator.post(PAGE, TEAM)
+    answer = as_administrator.post(PAGE, TEAM | {"p2-email": "bo.li@countersign.example"})
+    assert answer.status_code == 422
+    assert "already submitted with other content" in text_of(answer)
+    assert Operation.objects.count() == 2
+
+
+def test_the_submission_of_somebody_else_is_not_shown(
+    as_administrator: Client, second_administrator: User, sign_in: SignIn
+) -> None:
+    as_administrator.post(PAGE, TEAM)
+    answer = sign_in(Client(), second_administrator).post(PAGE, TEAM)
+    assert (answer.status_code, Operation.objects.count()) == (422, 2)
+
+
+def test_the_audit_log_is_locked_after_everybody_is_stored(as_administrator: Client) -> None:
+    """Nobody else can write to it from then on, and whoever waits for it may have what is stored next."""
+    with CaptureQueriesContext(connection) as queries:
+        as_administrator.post(PAGE, TEAM)
+    statements = [one["sql"] for one in queries]
+    stored = [
+        number
+        for number, sql in enumerate(statements)
+        if sql.startswith('INSERT INTO "operations_operation"')
+    ]
+    recorded = [
+        number for number, sql in enumerate(statements) if sql.startswith('INSERT INTO "audit_entry"')
+    ]
+    assert len(stored) == 2
+    assert [number for number in recorded if number > stored[0]] == [
+        number for number in recorded if number > stored[1]
+    ]
+
+
+def test_an_address_that_no_database_can_store_names_nothing(as_administrator: Client) -> None:
+    answer = as_administrator.get(reverse("governance:invited"), {"operation": "a\0b"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, reverse("governance:team"))
 
 
 def test_a_form_submitted_again_with_one_person_more_prepares_only_that_one(
@@ -199,7 +261,7 @@ def test_one_form_is_for_twenty_people_at_most(as_administrator: Client) -> None
         many |= person(number, f"P{number} Obi", f"p{number}@countersign.example", "role_auditor")
     page = as_administrator.post(PAGE, many | {"add": "1"})
     assert len(typed_into(page)) == 3 * MAX_PEOPLE
-    assert "At most 20 people at once." in text_of(page)
+    assert "This form takes at most 20 people." in text_of(page)
     assert "Add another person" not in text_of(page)
     by_script = as_administrator.post(PAGE, many | {"add": "1"}, headers={"HX-Request": "true"})
     assert typed_into(by_script) == {}
@@ -219,7 +281,7 @@ def test_a_submission_needs_a_fresh_second_factor(as_administrator: Client) -> N
     assert (answer.status_code, prepared(), errors_in(answer)) == (422, [], ["code"])
 
 
-def test_who_becomes_an_administrator_is_approved_alone(
+def test_an_invitation_of_an_administrator_is_not_approved_in_bulk(
     as_administrator: Client, second_administrator: User, sign_in: SignIn
 ) -> None:
     values = TEAM | {"p2-role_administrator": "on"}

@@ -19,7 +19,7 @@ from backoffice.governance.bootstrap import (
     NotBootstrappingError,
     invite_second_administrator,
     people_with_renewable_link,
-    renew_second_link,
+    renew_second_administrator_link,
 )
 from tests import factories
 from tests.accounts.steps import age_second_factor
@@ -81,7 +81,7 @@ def test_the_first_administrator_renews_the_link_without_a_shell(
     for place in ("governance:team", "governance:bootstrap"):
         assert page_of(second) in client.get(reverse(place)).content.decode()
     assert page_of(second) in client.get(reverse("governance:person", args=[second.pk])).content.decode()
-    assert "the earlier link ends at once" in client.get(page_of(second)).content.decode()
+    assert "the earlier link stops working" in client.get(page_of(second)).content.decode()
     assert Client().get(set_up_page(earlier)).status_code == (
         404 if is_expired else 200
     )  # nothing was done yet
@@ -97,7 +97,7 @@ def test_the_first_administrator_renews_the_link_without_a_shell(
     assert BreakGlassChange.objects.unacknowledged().count() == 1
 
 
-def test_it_needs_a_fresh_second_factor_and_a_form_of_the_page(
+def test_a_new_link_needs_a_fresh_second_factor_and_a_csrf_token(
     client: Client, first: User, second: User, earlier: str
 ) -> None:
     age_second_factor(client, minutes=6)
@@ -129,18 +129,19 @@ def test_the_link_is_not_renewed_any_more(client: Client, first: User, second: U
         factories.person("Kemi Balogun", Role.ADMINISTRATOR)
     before = SetupLink.objects.get().digest
     with pytest.raises(NotBootstrappingError):
-        renew_second_link(second.pk, actor=first)
+        renew_second_administrator_link(second.pk, actor=first)
     client.post(page_of(second))
     assert SetupLink.objects.get().digest == before
-    if what != "password chosen":
-        assert people_with_renewable_link() == frozenset()
-        assert page_of(second) not in client.get(reverse("governance:team")).content.decode()
+    assert people_with_renewable_link() == frozenset()
+    assert page_of(second) not in client.get(reverse("governance:team")).content.decode()
 
 
-def test_nobody_else_gets_a_link_so(client: Client, first: User, second: User) -> None:
+def test_only_the_invited_second_administrator_gets_a_new_link(
+    client: Client, first: User, second: User
+) -> None:
     """Not the first administrator, and not an account that was made at the shell."""
     User.objects.filter(pk=first.pk).update(last_login=None)
     with pytest.raises(NotBootstrappingError):
-        renew_second_link(first.pk, actor=first)
+        renew_second_administrator_link(first.pk, actor=first)
     assert client.post(page_of(first)).status_code == 302
     assert SetupLink.objects.get().user == second

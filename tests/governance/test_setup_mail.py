@@ -222,7 +222,7 @@ def test_the_first_administrator_can_have_a_new_link_mailed(administrator: User,
         "ibrahim@countersign.example", full_name="Ibrahim Sani", actor=administrator
     )
     address, client = reverse("governance:renew_link", args=[second.pk]), sign_in(Client(), administrator)
-    assert "Send new link to ibrahim@countersign.example" in client.get(address).content.decode()
+    assert "Create link and send it to ibrahim@countersign.example" in client.get(address).content.decode()
     page = client.post(address, BY_MAIL, follow=True).content.decode()
     assert "The link was sent to ibrahim@countersign.example." in page
     assert "/account/set-up/" not in page

@@ -46,7 +46,7 @@ POLICIES = (
     ),
     Safeguard(
         "an operation that a policy refuses is not prepared",
-        "backoffice.operations.workflow.prepare:prepare_operation",
+        "backoffice.operations.workflow.prepare:_store",
         {"    requirements.check_not_refused(requirement)\n": ""},
         _TESTS + "test_a_refused_operation_is_not_prepared",
     ),

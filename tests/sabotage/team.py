@@ -177,31 +177,31 @@ TEAM = (
     ),
     Safeguard(
         "one administrator alone renews a link in a new installation only",
-        "backoffice.governance.bootstrap:renew_second_link",
+        "backoffice.governance.bootstrap:renew_second_administrator_link",
         {"not state.is_open or ": ""},
         f"{_RENEWED}::test_the_link_is_not_renewed_any_more[other people]",
     ),
     Safeguard(
         "one administrator alone renews no link once two are active",
-        "backoffice.governance.bootstrap:renew_second_link",
+        "backoffice.governance.bootstrap:renew_second_administrator_link",
         {"not state.is_open or ": ""},
         f"{_RENEWED}::test_the_link_is_not_renewed_any_more[a second active one]",
     ),
     Safeguard(
         "who has signed in gets no new link from one administrator alone",
-        "backoffice.governance.bootstrap:renew_second_link",
+        "backoffice.governance.bootstrap:renew_second_administrator_link",
         {"not state.is_open or person not in state.invited or ": ""},
         f"{_RENEWED}::test_the_link_is_not_renewed_any_more[signed in]",
     ),
     Safeguard(
         "who was deactivated gets no new link from one administrator alone",
-        "backoffice.governance.bootstrap:renew_second_link",
+        "backoffice.governance.bootstrap:renew_second_administrator_link",
         {"person not in state.invited or ": ""},
         f"{_RENEWED}::test_the_link_is_not_renewed_any_more[deactivated]",
     ),
     Safeguard(
         "who has just used the link gets no other one from one administrator alone",
-        "backoffice.governance.bootstrap:renew_second_link",
+        "backoffice.governance.bootstrap:renew_second_administrator_link",
         {" or person.has_usable_password()": ""},
         f"{_RENEWED}::test_the_link_is_not_renewed_any_more[password chosen]",
     ),
@@ -209,7 +209,7 @@ TEAM = (
         "the link of the second administrator is renewed with a fresh second factor only",
         "backoffice.governance.pages.bootstrap:renew_link",
         {"    if form.is_valid():\n": "    if form.is_bound:\n"},
-        f"{_RENEWED}::test_it_needs_a_fresh_second_factor_and_a_form_of_the_page",
+        f"{_RENEWED}::test_a_new_link_needs_a_fresh_second_factor_and_a_csrf_token",
     ),
     Safeguard(
         "people are invited together or none of them",
@@ -218,7 +218,7 @@ TEAM = (
         f"{_INVITATIONS}::test_all_are_prepared_or_none",
     ),
     Safeguard(
-        "people are invited with a fresh second factor only",
+        "the form that invites several people asks for a fresh second factor",
         "backoffice.governance.pages.invitations:InvitationsForm.__init__",
         {
             '        del self.fields["digest"]\n': (

@@ -117,7 +117,11 @@ class SabotagedCopy:
         """Run these tests on the copy as it is, on the database of the first run unless it `migrates` its own."""
         report = self._folder / "var" / "report.xml"
         report.unlink(missing_ok=True)
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("COUNTERSIGN_") and name != KEPT_IN
+        }
         environment = {
             **inherited,
             "TMPDIR": str(self._folder / "var" / "tmp"),

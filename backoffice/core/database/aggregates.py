@@ -8,9 +8,10 @@ _SEPARATOR = ","
 
 
 class JoinedTexts(Aggregate):
-    """The texts of many rows in one, for `split_texts`; null if there are none. A text must not have a comma.
+    """The texts of many rows in one, for `split_texts`; null if there are none. A text must not contain a
+    comma.
 
-    Django has its own for both engines from release 6.0 on.
+    Django has an aggregate for it on both engines from release 6.0 on.
     """
 
     function = "GROUP_CONCAT"

@@ -3,7 +3,7 @@
 from django import forms
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import cache_control
@@ -18,7 +18,8 @@ from backoffice.governance.bootstrap import (
     NotBootstrappingError,
     bootstrap_state,
     invite_second_administrator,
-    renew_second_link,
+    people_with_renewable_link,
+    renew_second_administrator_link,
 )
 from backoffice.governance.pages.handover import mailed
 from backoffice.governance.pages.setup_mail import may_mail_links, setup_address
@@ -67,17 +68,20 @@ def bootstrap(request: StaffRequest) -> HttpResponse:
 @permission_required(APPROVE_GOVERNANCE, raise_exception=True)
 def renew_link(request: StaffRequest, pk: int) -> HttpResponse:
     """A new link for the second administrator, who never signed in; the Team page if this is not possible any more."""
-    state = bootstrap_state()
-    person = next((one for one in state.invited if one.pk == pk), None)
-    if not state.is_open or person is None:
+    if pk not in people_with_renewable_link():
         return redirect("governance:team")
+    person = get_object_or_404(User, pk=pk)
     data = request.POST if request.method == "POST" else None
     form = BaseDecisionForm(data, request=request, requirements=DecisionRequirements())
     if form.is_valid():
         try:
-            _person, token = renew_second_link(pk, actor=request.user)
+            _person, token = renew_second_administrator_link(pk, actor=request.user)
         except NotBootstrappingError:
-            form.add_error(None, gettext("Nothing was changed. Open the Team page."))
+            text = gettext(
+                "No new link was created: the second administrator has used the link, or the team has other accounts. "
+                "Open the Team page."
+            )
+            form.add_error(None, text)
         else:
             return _link_page(request, person, token)
     context = {"form": form, "person": person, "may_mail": may_mail_links()}

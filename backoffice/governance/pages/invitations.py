@@ -45,7 +45,7 @@ from backoffice.operations.workflow.prepare import prepare_together
 from backoffice.policies.document import Levels
 
 MAX_PEOPLE = 20
-_OF_PERSON = re.compile(r"p(\d{1,3})-\w+")
+_PERSON_FIELD = re.compile(r"p(\d{1,3})-\w+")
 
 
 class InvitedPersonForm(StaffChangeForm):
@@ -65,6 +65,20 @@ class InvitedPersonForm(StaffChangeForm):
     def groups_to_offer(self) -> list[StaffGroup]:
         return self._groups
 
+    def is_the_same_as(self, operation: Operation) -> bool:
+        """Whether this was typed for this invitation, whether or not it is valid today."""
+        typed = {name: str(self[name].value() or "").strip() for name in ("full_name", "email", "reason")}
+        roles = [role.value for name, role in ROLE_FIELDS.items() if self[name].value()]
+        groups = [group.pk for group in self._groups if self[f"in_group_{group.pk}"].value()]
+        stored = operation.payload
+        return (
+            operation.kind == StaffChangeKind.name
+            and typed["email"].lower() == stored["email"]
+            and (typed["full_name"], typed["reason"]) == (stored["full_name"], stored["reason"])
+            and sorted(roles) == sorted(stored["roles"])
+            and sorted(groups) == sorted(group["id"] for group in stored["groups"])
+        )
+
     def _requested_change(self) -> StaffChange:
         return StaffChange.INVITE
 
@@ -75,7 +89,7 @@ class InvitedPersonForm(StaffChangeForm):
 class InvitationsForm(BaseDecisionForm):
     """The people, why they are invited, and a second factor unless one is fresh.
 
-    `submitted` is what was submitted, if anything; it is checked unless a person is to be added or removed.
+    `submitted` is the posted data, or None. It is validated unless a person is to be added or removed.
     """
 
     reason = reason_field(
@@ -107,24 +121,27 @@ class InvitationsForm(BaseDecisionForm):
         return len(self.people) >= MAX_PEOPLE
 
     def clean(self) -> dict[str, Any]:
-        """The people first, so that a code is not used up while something about them is wrong."""
+        """Check the people before the second factor, so that an error in their data uses up no code."""
+        if len(self.people) > MAX_PEOPLE:
+            text = gettext("Invite at most {n} people at once. Nothing was prepared.")
+            self.add_error(None, text.format(n=MAX_PEOPLE))
+            return super().clean()
         seen: set[str] = set()
         for person in self.people:
             email = person.cleaned_data.get("email", "") if person.is_valid() else ""
             if email in seen:
                 person.add_error("email", gettext("Another person in this form has this email address."))
             seen |= {email} - {""}
-        if len(self.people) > MAX_PEOPLE:
-            text = gettext("Invite at most {n} people at once. Nothing was prepared.")
-            self.add_error(None, text.format(n=MAX_PEOPLE))
-        elif any(person.errors for person in self.people):
-            self.add_error(None, gettext("Nothing was prepared. Correct what is marked below."))
+        if any(person.errors for person in self.people):
+            self.add_error(None, gettext("Nothing was prepared. Correct the errors below."))
         return super().clean()
 
     def full_clean(self) -> None:
         super().full_clean()
         wrong = (
-            [person for person in self.people if person.errors.keys() - {"reason"}] if self.is_bound else []
+            [person for person in self.people[:MAX_PEOPLE] if person.errors.keys() - {"reason"}]
+            if self.is_bound
+            else []
         )
         if wrong:
             self._set_focus(wrong[0])
@@ -133,12 +150,22 @@ class InvitationsForm(BaseDecisionForm):
 
     def drafts(self, submission: UUID) -> dict[UUID, InvitedPersonForm]:
         """The people by the id of the operation that each becomes: the same ones if the form is submitted twice."""
-        return {uuid5(submission, person.cleaned_data["email"]): person for person in self.people}
+        return {uuid5(submission, str(person.prefix)): person for person in self.people}
+
+    def submitted_before(self, submission: UUID, preparer: User) -> list[Operation]:
+        """What this form has become, if it was submitted before with the same people; also once they have accounts."""
+        drafts = self.drafts(submission)
+        found = Operation.objects.in_bulk(drafts)
+        is_same = len(found) == len(drafts) and all(
+            found[pk].preparer_id == preparer.pk and person.is_the_same_as(found[pk])
+            for pk, person in drafts.items()
+        )
+        return [found[pk] for pk in drafts] if is_same else []
 
     def refuse(self, person: InvitedPersonForm, reason: OperationError) -> None:
-        """Say beside this person why nobody was prepared."""
+        """Show the reason of the refusal beside this person; no invitation was prepared."""
         person.add_refusal(reason)
-        self.add_error(None, gettext("Nothing was prepared. Correct what is marked below."))
+        self.add_error(None, gettext("Nothing was prepared. Correct the errors below."))
 
     def _person(self, number: int, position: int, typed: QueryDict) -> InvitedPersonForm:
         prefix = f"p{number}"
@@ -153,12 +180,12 @@ class InvitationsForm(BaseDecisionForm):
 
 
 def _numbers(typed: QueryDict) -> list[int]:
-    """The numbers of the people in the form, in their order; whoever is blank among them."""
-    return sorted({int(found[1]) for found in map(_OF_PERSON.fullmatch, typed) if found})
+    """The numbers of the people in the form, ascending, including blank ones."""
+    return sorted({int(found[1]) for found in map(_PERSON_FIELD.fullmatch, typed) if found})
 
 
 def _numbers_filled_in(typed: QueryDict) -> list[int]:
-    """Those of whom anything was entered."""
+    """As `_numbers`, without blank people."""
     filled_in = {name.partition("-")[0] for name, text in typed.items() if str(text).strip()}
     return [number for number in _numbers(typed) if f"p{number}" in filled_in]
 
@@ -167,9 +194,12 @@ def _numbers_filled_in(typed: QueryDict) -> list[int]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required((VIEW_TEAM, PROPOSE), raise_exception=True)
 def invite(request: StaffRequest) -> HttpResponse:
-    """The form; with one person more or less; or each person's invitation, prepared together."""
+    """Show the form, add or remove a person, or prepare one invitation for each person."""
     submitted = request.POST if request.method == "POST" else None
     form, submission = InvitationsForm(submitted, request=request), _submission(request)
+    if form.is_bound and (before := form.submitted_before(submission, request.user)):
+        messages.info(request, gettext("This form was already submitted. Each person was invited once."))
+        return _prepared_page(before)
     if not form.is_valid():
         return _form_page(request, form, submission)
     drafts = form.drafts(submission)
@@ -181,13 +211,19 @@ def invite(request: StaffRequest) -> HttpResponse:
         return _form_page(request, form, submission)
     if len(prepared) == 1:
         messages.success(request, submitted_text(prepared[0]), extra_tags=prepared[0].status)
+    return _prepared_page(prepared)
+
+
+def _prepared_page(prepared: Sequence[Operation]) -> HttpResponse:
+    """The page of the operation, or of all that were prepared with one form."""
+    if len(prepared) == 1:
         return redirect(prepared[0])
     query = urlencode({"operation": [one.reference for one in prepared]}, doseq=True)
     return redirect(f"{reverse('governance:invited')}?{query}")
 
 
 def _form_page(request: StaffRequest, form: InvitationsForm, submission: UUID) -> HttpResponse:
-    """The whole page; for a script that adds or removes a person only what changes."""
+    """The whole page; to htmx, after adding or removing a person, only the part that changes."""
     partial = request.htmx and not form.is_bound
     context = {
         "form": form,
@@ -208,13 +244,13 @@ def _submission(request: StaffRequest) -> UUID:
 
 @dataclass(frozen=True)
 class PreparedInvitation:
-    """An invitation of the form, and why it has to be approved on its own page; empty if it does not."""
+    """One prepared invitation. `own_page_reason` says why it cannot be approved in bulk; empty if it can."""
 
     operation: Operation
     status: ShownStatus
     roles: list[str]
     groups: list[str]
-    alone_because: str
+    own_page_reason: str
     has_link: bool
     """Whether the reader has a link to pass on."""
 
@@ -222,8 +258,11 @@ class PreparedInvitation:
 @require_safe
 @permission_required((VIEW_TEAM, PROPOSE), raise_exception=True)
 def invited(request: StaffRequest) -> HttpResponse:
-    """What was prepared with one form, and how it is approved; the Team page if the address names nothing."""
-    references = request.GET.getlist("operation")[:MAX_PEOPLE]
+    """The invitations prepared with one form, and how each is approved.
+
+    Redirects to the Team page if the URL names none of the user's.
+    """
+    references = [one for one in request.GET.getlist("operation")[:MAX_PEOPLE] if one.isprintable()]
     found = visible_operations(request.user).filter(
         preparer=request.user,
         kind=StaffChangeKind.name,
@@ -237,8 +276,8 @@ def invited(request: StaffRequest) -> HttpResponse:
     waiting = [row for row in rows if row.operation.status == Status.PENDING]
     context = {
         "rows": rows,
-        "together": sum(not row.alone_because for row in waiting),
-        "alone": sum(bool(row.alone_because) for row in waiting),
+        "together": sum(not row.own_page_reason for row in waiting),
+        "alone": sum(bool(row.own_page_reason) for row in waiting),
         "has_links": any(row.has_link for row in rows),
     }
     return render(request, "governance/invited.html", context)
@@ -251,14 +290,14 @@ def prepared_invitations(operations: Sequence[Operation], reader: User) -> list[
     with_link = set(links.values_list("operation", flat=True))
     found = []
     for operation, status, _batch in statuses_in_list(operations):
-        alone_because = _alone_because(operation, levels.get(operation.pk))
+        own_page_reason = _own_page_reason(operation, levels.get(operation.pk))
         roles, groups = _rights(operation)
         has_link = operation.pk in with_link
-        found.append(PreparedInvitation(operation, status, roles, groups, alone_because, has_link))
+        found.append(PreparedInvitation(operation, status, roles, groups, own_page_reason, has_link))
     return found
 
 
-def _alone_because(operation: Operation, levels: Levels | None) -> str:
+def _own_page_reason(operation: Operation, levels: Levels | None) -> str:
     if operation.status != Status.PENDING:
         return ""
     try:

@@ -325,9 +325,9 @@ class OperationKind(ABC, Generic[P]):
         """The payload as stored in the database."""
         return self.payload_type.model_validate(stored)
 
-    def form_page(self, asked: Mapping[str, str]) -> str:
-        """URL name of the page with the form that this query string asks for; empty if it is that of all kinds."""
-        return self.prepared_on
+    def form_page(self, query: Mapping[str, str]) -> str:
+        """URL name of this kind's own form page for this query string; empty for the form page of all kinds."""
+        return ""
 
     def must_be_approved_alone(self, payload: P) -> bool:
         """Whether this content is approved on its own page only."""

@@ -289,7 +289,7 @@ class StaffChangeForm(KindForm):
             self.add_refusal(exc)
 
     def add_refusal(self, refused: OperationError) -> None:
-        """Say beside the field, or else for the whole form, why this change would not be prepared."""
+        """Add the refusal as an error of the email field if it is about that, otherwise of the whole form."""
         is_about_email = refused.refusal["code"] in _ABOUT_EMAIL and "email" in self.fields
         self.add_error("email" if is_about_email else None, str(refused))
 
@@ -429,10 +429,10 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
             found.append(gettext("This person can prepare and approve, but not both for the same operation."))
         return found
 
-    def form_page(self, asked: Mapping[str, str]) -> str:
-        """Several people are invited with one form; the page of all kinds has the copy of one invitation."""
-        is_invitation = asked.get("change", StaffChange.INVITE) == StaffChange.INVITE
-        return "governance:invite" if is_invitation and not asked.get("copy") else ""
+    def form_page(self, query: Mapping[str, str]) -> str:
+        """Invitations have a form page of their own. A copy of one invitation uses the page of all kinds."""
+        is_invitation = query.get("change", StaffChange.INVITE) == StaffChange.INVITE
+        return "governance:invite" if is_invitation and not query.get("copy") else ""
 
     def must_be_approved_alone(self, payload: StaffChangePayload) -> bool:
         return payload.change not in _IN_BULK

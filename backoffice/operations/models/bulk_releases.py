@@ -122,7 +122,7 @@ class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
         return self.with_state().filter(_IS_MOVING)
 
     def to_send(self) -> "BulkReleaseItemQuerySet":
-        """Those not sent yet: they wait, are released, or are being sent. Found from the few open operations."""
+        """Those not sent yet: waiting, released or being sent. Selected through the open operations, which are few."""
         found = Operation.objects.filter(closed_at__isnull=True, status__in=[Status.APPROVED, Status.SENDING])
         return self.filter(operation__in=found.values("pk")).with_state().filter(_IS_TO_SEND)
 

@@ -194,7 +194,7 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     open_now, ended_lately = status_counts(now)
     health = system_health()
     needs_attention = any(one.status in NEEDS_ATTENTION for one in open_now)
-    bulk_sends = unsent_bulk_releases() if health.is_bulk_send_open else []
+    bulk_sends = unsent_bulk_releases(person) if health.is_bulk_send_open else []
     to_continue = [one for one in bulk_sends if decides and one.waits_for(person)]
     return {
         "decides": decides,

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
-from django.db.models import Count, Q
+from django.db.models import Case, Count, Q, Value, When
 from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import may_now
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
@@ -56,7 +57,8 @@ RELEASE_MANY_TASK = "operations.release_many"
 MAX_OPERATIONS = MAX_ROWS  # all operations of a batch
 # How long after the second factor an order is carried out: thousands of releases take minutes.
 ORDER_VALID = timedelta(minutes=30)
-SHOWN_WITHIN, MOST_SHOWN = timedelta(days=7), 5  # how long and how many the overview shows that are not sent
+SHOWN_WITHIN = timedelta(days=7)  # how long the overview lists an unfinished bulk release
+MOST_SHOWN = 5  # unfinished bulk releases on the overview
 _AT_ONCE = 25  # releases, then the worker may send in between
 # Each turn checks and counts the whole order, so a large one has more releases in each, not more turns.
 _MOST_TURNS = 40
@@ -231,8 +233,9 @@ def unfinished_bulk_release(batch: Operation) -> OpenBulkRelease | None:
 
 @dataclass(frozen=True)
 class UnsentBulkRelease:
-    """A bulk release of which operations are still to be sent: `sent` of `total` are. Of the others, `waiting` are to
-    be released, by a worker or by who began it, and `moving` are released or being sent.
+    """A bulk release with operations still to be sent; `sent` of `total` are. Of the others, except those of paused
+    batches, `waiting` still need a release, by a worker or by the person who started it, and `moving` are released or
+    being sent.
     """
 
     pk: UUID
@@ -248,7 +251,7 @@ class UnsentBulkRelease:
 
     @property
     def is_sending(self) -> bool:
-        """Whether operations are sent without anybody doing more."""
+        """Whether it continues without anyone's input."""
         return self.is_pending or self.moving > 0
 
     @property
@@ -258,7 +261,7 @@ class UnsentBulkRelease:
 
     def waits_for(self, person: User) -> bool:
         """Whether this person, who began it, can continue it."""
-        is_own = self.released_by_id == person.pk and person.has_perm(RELEASE)
+        is_own = self.released_by_id == person.pk and may_now(person, RELEASE)
         return is_own and self.waiting > 0 and not self.is_pending
 
 
@@ -268,10 +271,17 @@ def items_to_send() -> BulkReleaseItemQuerySet:
     return BulkReleaseItem.objects.filter(bulk_release__created_at__gt=lately).to_send().in_no_paused_batch()
 
 
-def unsent_bulk_releases() -> list[UnsentBulkRelease]:
-    """The newest of which operations are still to be sent, at most MOST_SHOWN. One query."""
-    items = BulkReleaseItem.objects.filter(bulk_release__in=items_to_send().values("bulk_release"))
-    is_waiting = Q(state=ItemState.WAITING, operation__batch_row__batch__batch__paused_at__isnull=True)
+def unsent_bulk_releases(person: User) -> list[UnsentBulkRelease]:
+    """The bulk releases with operations still to be sent, at most MOST_SHOWN: this person's first, then the newest. One
+    query.
+    """
+    unsent = BulkRelease.objects.filter(pk__in=items_to_send().values("bulk_release"))
+    is_other = Case(When(released_by=person, then=Value(0)), default=Value(1))
+    shown = unsent.order_by(is_other, "-created_at", "pk").values("pk")[:MOST_SHOWN]
+    items = BulkReleaseItem.objects.filter(bulk_release__in=shown)
+    is_free = Q(operation__batch_row__batch__batch__paused_at__isnull=True)
+    is_waiting = is_free & Q(state=ItemState.WAITING)
+    is_moving = is_free & Q(state__in=[ItemState.QUEUED, ItemState.SENDING])
     found = (
         items.with_state()
         .order_by("-bulk_release__created_at", "bulk_release")
@@ -284,13 +294,13 @@ def unsent_bulk_releases() -> list[UnsentBulkRelease]:
         )
         .annotate(
             total=Count("pk"),
-            sent=Count("pk", filter=~Q(state__in=NOT_SENT)),
+            sent=Count("pk", filter=~Q(state__in=[*NOT_SENT, ItemState.SENDING])),
             waiting=Count("pk", filter=is_waiting),
             waiting_without_code=Count("pk", filter=is_waiting & ~Q(operation__kind__in=_kinds_with_code())),
-            moving=Count("pk", filter=Q(state__in=[ItemState.QUEUED, ItemState.SENDING])),
+            moving=Count("pk", filter=is_moving),
         )
     )
-    return [UnsentBulkRelease(*row) for row in found[:MOST_SHOWN]]
+    return [UnsentBulkRelease(*row) for row in found]
 
 
 def is_sent_by(found: OpenBulkRelease | None, person: User, to_send: int) -> bool:

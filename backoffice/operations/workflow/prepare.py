@@ -136,6 +136,31 @@ def prepare_operation(
     approval policy refuses it. `otp_secret` is the
     authenticator secret that the content has only a fingerprint of.
     """
+    operation, entry = _store(
+        operation_id,
+        actor=actor,
+        kind=kind,
+        payload=payload,
+        prepared_from=prepared_from,
+        otp_secret=otp_secret,
+    )
+    audit.record_all([entry] if entry else [])
+    return operation
+
+
+def _store(
+    operation_id: UUID,
+    *,
+    actor: User,
+    kind: str,
+    payload: Payload,
+    prepared_from: UUID | None = None,
+    otp_secret: TotpSecret | None = None,
+) -> tuple[Operation, audit.NewEntry | None]:
+    """The stored operation and its entry for the audit log, which is recorded last; no entry if it was prepared before.
+
+    Raises as `prepare_operation`.
+    """
     policy.check_may_prepare(actor, kind)
     policy.check_proposal(actor, operation_id, kind, payload)
     digest = content_digest(operation_id, kind, payload.stored())
@@ -154,39 +179,39 @@ def prepare_operation(
         operation = draft_operation(subject, actor, requirement, source)
     operation.make_seal()
     if not _insert_once(operation):
-        return _existing_submission(operation_id, actor, digest)
+        return _existing_submission(operation_id, actor, digest), None
     if otp_secret is not None:
         keep_until_decided(operation, otp_secret)
-    audit.record(
-        Action.OPERATION_PREPARED,
-        actor=actor,
-        target=operation,
-        digest=digest,
-        kind=kind,
-        rule=operation.rule,
-        policy_version=operation.policy_version,
-        levels=operation.levels,
-    )
-    return operation
+    detail = {
+        "digest": digest,
+        "kind": kind,
+        "rule": operation.rule,
+        "policy_version": operation.policy_version,
+        "levels": operation.levels,
+    }
+    return operation, audit.NewEntry(Action.OPERATION_PREPARED, actor, operation, detail)
 
 
 def prepare_together(drafts: Mapping[UUID, Payload], *, actor: User, kind: str) -> list[Operation]:
-    """Store a pending operation for each content of this kind, by its id as in `prepare_operation`, or none at all.
+    """Prepare one operation of this kind for each draft, or none. The keys are the ids, as in `prepare_operation`.
 
     Raises NotPreparedTogetherError for the first that is refused.
     """
     try:
         with transaction.atomic():
-            return [_one_of_several(pk, actor=actor, kind=kind, payload=one) for pk, one in drafts.items()]
+            stored = [_store_one_of_several(pk, actor, kind, payload) for pk, payload in drafts.items()]
+            audit.record_all(entry for _, entry in stored if entry)
+            return [operation for operation, _ in stored]
     except NotPreparedTogetherError as exc:
-        # what `prepare_operation` audited was rolled back with the others
         record_refusal(exc.operation_id, OperationAction.PREPARE, actor, exc.reason)
         raise
 
 
-def _one_of_several(operation_id: UUID, *, actor: User, kind: str, payload: Payload) -> Operation:
+def _store_one_of_several(
+    operation_id: UUID, actor: User, kind: str, payload: Payload
+) -> tuple[Operation, audit.NewEntry | None]:
     try:
-        return prepare_operation(operation_id, actor=actor, kind=kind, payload=payload)
+        return _store(operation_id, actor=actor, kind=kind, payload=payload)
     except OperationError as exc:
         raise NotPreparedTogetherError(operation_id, exc) from exc
 

@@ -187,7 +187,7 @@ def two_administrators(people: People, stack: Stack) -> Administrators:
     first.press("Invite administrator")
     first.choose("I have sent the link")
     first.choose("Create a new link")
-    first.press("Show new link")
+    first.press("Create and show link")
     second.begin(first.shown())
     first.choose("I have sent the link")
     expect(first.page.get_by_role("heading", name="First steps")).to_be_visible()

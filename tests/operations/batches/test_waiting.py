@@ -18,7 +18,7 @@ from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.overview import first_in_progress, first_waiting
 from backoffice.operations.states import Status
-from backoffice.operations.workflow.bulk_release import SHOWN_WITHIN, start_bulk_release
+from backoffice.operations.workflow.bulk_release import MOST_SHOWN, SHOWN_WITHIN, start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations import steps
@@ -110,7 +110,7 @@ def test_a_bulk_send_in_progress_is_on_the_overview_of_all_who_see_operations(
     steps.put(rows[0], Status.SENDING, Status.PROCESSING)
     for person in (preparer, approver, auditor):
         line = bulk_send_line(sign_in(Client(), person), order)
-        assert line.startswith("Bulk sends in progress: Bulk send: 1 of 3 sent Started by Amara Okafor, ")
+        assert line.startswith("Unfinished bulk sends: Bulk send: 1 of 3 sent Started by Amara Okafor, ")
         assert line.endswith(" Sending")
     assert bulk_send_line(sign_in(Client(), outsider), order) == ""
     for one in rows[1:]:
@@ -123,7 +123,7 @@ def test_a_bulk_send_in_progress_is_on_the_overview_of_all_who_see_operations(
         assert bulk_send_line(sign_in(Client(), person), order) == "", "all are sent"
 
 
-def test_a_bulk_send_to_continue_is_under_what_waits_for_who_began_it(
+def test_a_bulk_send_to_continue_is_listed_under_waiting_for_me(
     sign_in: SignIn, preparer: User, approver: User, auditor: User
 ) -> None:
     rows = payouts.row_operations(payouts.applied(preparer, approver, payouts.transfers(3)))
@@ -131,13 +131,11 @@ def test_a_bulk_send_to_continue_is_under_what_waits_for_who_began_it(
     BulkRelease.objects.update(is_pending=False)
     client, other = sign_in(Client(), approver), factories.person("Other", Role.APPROVER)
     line = bulk_send_line(client, order)
-    assert line.startswith(
-        "Waiting for me: Continue bulk send: 0 of 3 sent Waits for the next one-time code · "
-    )
+    assert line.startswith("Waiting for me: Continue bulk send: 0 of 3 sent Needs the next one-time code · ")
     for person in (other, auditor):
         line = bulk_send_line(sign_in(Client(), person), order)
         assert line.startswith(
-            "Bulk sends in progress: Bulk send: 0 of 3 sent Waits until Amara Okafor continues"
+            "Unfinished bulk sends: Bulk send: 0 of 3 sent Waiting for Amara Okafor to continue"
         )
         assert line.endswith(" Waiting")
     BulkRelease.objects.update(created_at=timezone.now() - SHOWN_WITHIN)
@@ -157,11 +155,11 @@ def test_a_bulk_send_that_needs_no_code_waits_until_who_began_it_continues(
     BulkRelease.objects.update(is_pending=False)
     line = bulk_send_line(sign_in(Client(), approver), order)
     assert line.startswith(
-        "Waiting for me: Continue bulk send: 0 of 1 sent Waits until you continue · started "
+        "Waiting for me: Continue bulk send: 0 of 1 sent Continue it to send the rest · started "
     )
 
 
-def test_what_is_refused_or_of_a_paused_batch_is_not_to_be_sent(
+def test_refused_operations_and_paused_batches_are_not_listed(
     sign_in: SignIn, preparer: User, approver: User, auditor: User
 ) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(2))
@@ -174,6 +172,45 @@ def test_what_is_refused_or_of_a_paused_batch_is_not_to_be_sent(
     assert bulk_send_line(client, order)
     order.items.update(refusal={"code": "status_changed"})
     assert bulk_send_line(client, order) == ""
+
+
+def test_what_is_being_sent_is_not_sent_yet(
+    sign_in: SignIn, preparer: User, approver: User, auditor: User
+) -> None:
+    rows = payouts.row_operations(payouts.applied(preparer, approver, payouts.transfers(2)))
+    order = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    steps.put(rows[0], Status.SENDING)
+    assert "Bulk send: 0 of 2 sent" in bulk_send_line(sign_in(Client(), auditor), order)
+
+
+def test_released_rows_of_a_paused_batch_do_not_move(
+    sign_in: SignIn, preparer: User, approver: User, auditor: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    conversion = factories.prepared_of_kind("conversion", SAMPLES["conversion"], preparer)
+    waiting = factories.approve(conversion, approver)
+    rows = payouts.row_operations(batch)
+    order = start_bulk_release(uuid4(), [*rows, waiting], actor=approver, second_factor_at=timezone.now())
+    BulkRelease.objects.update(is_pending=False)
+    payouts.release(rows[0], approver)
+    control.pause_batch(batch.pk, actor=approver)
+    assert bulk_send_line(sign_in(Client(), auditor), order).endswith(" Waiting")
+
+
+def test_ones_own_bulk_send_is_shown_however_many_others_are_newer(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    def begun_by(person: User, number: int) -> BulkRelease:
+        rows = payouts.row_operations(
+            payouts.applied(preparer, approver, payouts.transfers(1, first=9 * number))
+        )
+        return start_bulk_release(uuid4(), rows, actor=person, second_factor_at=timezone.now())
+
+    own, other = begun_by(approver, 0), factories.person("Other", Role.APPROVER)
+    for number in range(1, MOST_SHOWN + 1):
+        begun_by(other, number)
+    BulkRelease.objects.update(is_pending=False)
+    assert bulk_send_line(sign_in(Client(), approver), own).startswith("Waiting for me: Continue bulk send")
 
 
 def test_bulk_sends_on_the_overview_take_one_query(

@@ -125,7 +125,8 @@ def _repeat(name: str, job: Callable[[], int], stop: threading.Event, every: flo
                 recorded_at = time.monotonic()
             is_idle = name in LOW_FREQUENCY and not done
             if is_idle:
-                connection.close()  # the server has a hundred by default, and there are as many jobs as threads
+                # PostgreSQL accepts 100 connections by default, and each job's thread would keep one open.
+                connection.close()
             pause = every * IDLE_FACTOR if is_idle else every
     finally:
         stop.set()
