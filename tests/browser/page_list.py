@@ -224,7 +224,8 @@ def several(decision: str, press: str = "") -> Callable[[People, Page], object]:
 def invite_two(_office: People, page: Page) -> None:
     page.goto("/settings/team/invite/")
     steps.press(page, "Add another person")
-    for number, name in enumerate(("Sade", "Uche"), 1):  # while the second one is added
+    expect(page.locator("#id_p2-full_name")).to_be_focused()
+    for number, name in enumerate(("Sade", "Uche"), 1):
         page.locator(f"#id_p{number}-full_name").fill(f"{name} Ojo")
         page.locator(f"#id_p{number}-email").fill(f"{name.lower()}@countersign.example")
     page.locator("#id_reason").fill("They join on Monday")
