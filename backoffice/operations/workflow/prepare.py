@@ -144,7 +144,8 @@ def prepare_operation(
         prepared_from=prepared_from,
         otp_secret=otp_secret,
     )
-    audit.record_all([entry] if entry else [])
+    if entry is not None:
+        audit.record_all([entry])
     return operation
 
 
@@ -200,7 +201,8 @@ def prepare_together(drafts: Mapping[UUID, Payload], *, actor: User, kind: str) 
     try:
         with transaction.atomic():
             stored = [_store_one_of_several(pk, actor, kind, payload) for pk, payload in drafts.items()]
-            audit.record_all(entry for _, entry in stored if entry)
+            if new := [entry for _, entry in stored if entry is not None]:
+                audit.record_all(new)
             return [operation for operation, _ in stored]
     except NotPreparedTogetherError as exc:
         record_refusal(exc.operation_id, OperationAction.PREPARE, actor, exc.reason)
