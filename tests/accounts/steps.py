@@ -27,6 +27,15 @@ def open_link(client: Client, user: User, password: str = PASSWORD) -> Any:
     return client.post(address, {"new_password": password, "repeated": password})
 
 
+def set_up_account(address: str) -> None:
+    """Choose a password and an authenticator by the link at this address, in a browser of its own."""
+    browser = Client()
+    chosen = {"new_password": PASSWORD, "repeated": PASSWORD}
+    assert browser.post(address, chosen, follow=True).status_code == 200
+    device = AuthenticatorDevice.objects.get(confirmed=False)
+    assert browser.post(reverse("accounts:enrol"), {"code": code_of(device)}).status_code == 200
+
+
 def give_password(client: Client, user: User, password: str = PASSWORD, **more: Any) -> Any:
     return client.post(reverse("accounts:sign_in"), {"email": user.email, "password": password, **more})
 

@@ -23,7 +23,6 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.prepare import prepare_together
 from tests import factories
-from tests.accounts.steps import age_second_factor
 from tests.operations.kinds.staff import changes
 
 pytestmark = pytest.mark.django_db
@@ -158,10 +157,9 @@ def test_a_form_submitted_twice_prepares_each_person_once(as_administrator: Clie
     assert prepared() == ["Ada Obi", "Bo Li"]
 
 
-def test_a_second_submission_needs_no_further_code(as_administrator: Client) -> None:
+def test_a_second_submission_says_that_it_is_one(as_administrator: Client) -> None:
     first = as_administrator.post(PAGE, TEAM)
-    age_second_factor(as_administrator, minutes=6)
-    second = as_administrator.post(PAGE, TEAM | {"code": "000000"}, follow=True)
+    second = as_administrator.post(PAGE, TEAM, follow=True)
     assert second.redirect_chain == [(first.headers["Location"], 302)]
     assert "This form was already submitted. Each person was invited once." in text_of(second)
 
@@ -271,14 +269,6 @@ def test_one_form_is_for_twenty_people_at_most(as_administrator: Client) -> None
     assert "Invite at most 20 people at once." in text_of(answer)
     assert "20 invitations prepared" in text_of(as_administrator.post(PAGE, many, follow=True))
     assert Operation.objects.count() == 20
-
-
-def test_a_submission_needs_a_fresh_second_factor(as_administrator: Client) -> None:
-    assert 'name="code"' not in as_administrator.get(PAGE).content.decode()
-    age_second_factor(as_administrator, minutes=6)
-    assert as_administrator.get(PAGE).content.decode().count('name="code"') == 1
-    answer = as_administrator.post(PAGE, TEAM)
-    assert (answer.status_code, prepared(), errors_in(answer)) == (422, [], ["code"])
 
 
 def test_an_invitation_of_an_administrator_is_not_approved_in_bulk(

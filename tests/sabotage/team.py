@@ -188,22 +188,25 @@ TEAM = (
         f"{_RENEWED}::test_the_link_is_not_renewed_any_more[a second active one]",
     ),
     Safeguard(
-        "who has signed in gets no new link from one administrator alone",
-        "backoffice.governance.bootstrap:renew_second_administrator_link",
-        {"not state.is_open or person not in state.invited or ": ""},
-        f"{_RENEWED}::test_the_link_is_not_renewed_any_more[signed in]",
+        "who once set up an authenticator gets no new link from one administrator alone",
+        "backoffice.governance.bootstrap:bootstrap_state",
+        {
+            "person.invited_alone and not person.ever_enrolled and": "person.invited_alone and",
+            "person.ever_enrolled or (person.is_active": "(person.is_active",
+        },
+        f"{_RENEWED}::test_the_link_is_not_renewed_any_more[reset]",
     ),
     Safeguard(
         "who was deactivated gets no new link from one administrator alone",
         "backoffice.governance.bootstrap:renew_second_administrator_link",
-        {"person not in state.invited or ": ""},
+        {" or person not in state.invited": ""},
         f"{_RENEWED}::test_the_link_is_not_renewed_any_more[deactivated]",
     ),
     Safeguard(
-        "who has just used the link gets no other one from one administrator alone",
+        "a new link ends the session that the earlier one opened",
         "backoffice.governance.bootstrap:renew_second_administrator_link",
-        {" or person.has_usable_password()": ""},
-        f"{_RENEWED}::test_the_link_is_not_renewed_any_more[password chosen]",
+        {"    if person.has_usable_password():\n": "    if not person.is_active:\n"},
+        f"{_RENEWED}::test_a_new_link_replaces_a_password_without_an_authenticator",
     ),
     Safeguard(
         "the link of the second administrator is renewed with a fresh second factor only",
@@ -216,16 +219,6 @@ TEAM = (
         "backoffice.operations.workflow.prepare:prepare_together",
         {"        with transaction.atomic():\n": "        if drafts:\n"},
         f"{_INVITATIONS}::test_all_are_prepared_or_none",
-    ),
-    Safeguard(
-        "the form that invites several people asks for a fresh second factor",
-        "backoffice.governance.pages.invitations:InvitationsForm.__init__",
-        {
-            '        del self.fields["digest"]\n': (
-                '        self.fields = {name: one for name, one in self.fields.items() if name == "reason"}\n'
-            )
-        },
-        f"{_INVITATIONS}::test_a_submission_needs_a_fresh_second_factor",
     ),
     Safeguard(
         "an invitation by one person alone is an incident",

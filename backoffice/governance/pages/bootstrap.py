@@ -42,7 +42,7 @@ class SecondAdministratorForm(BaseDecisionForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(APPROVE_GOVERNANCE, raise_exception=True)
 def bootstrap(request: StaffRequest) -> HttpResponse:
-    """The invitation and its link, shown once or mailed; the Team page once two administrators have signed in."""
+    """The invitation and its link, shown once or mailed; the Team page once two have an authenticator."""
     state = bootstrap_state()
     if not state.is_open:
         return redirect("governance:team")
@@ -67,7 +67,9 @@ def bootstrap(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(APPROVE_GOVERNANCE, raise_exception=True)
 def renew_link(request: StaffRequest, pk: int) -> HttpResponse:
-    """A new link for the second administrator, who never signed in; the Team page if this is not possible any more."""
+    """A new link for the second administrator, who never set up an authenticator; the Team page if this is not possible
+    any more.
+    """
     if pk not in people_with_renewable_link():
         return redirect("governance:team")
     person = get_object_or_404(User, pk=pk)
@@ -78,8 +80,8 @@ def renew_link(request: StaffRequest, pk: int) -> HttpResponse:
             _person, token = renew_second_administrator_link(pk, actor=request.user)
         except NotBootstrappingError:
             text = gettext(
-                "No new link was created: the second administrator has used the link, or the team has other accounts. "
-                "Open the Team page."
+                "No new link was created: the second administrator has set up the account, or the team has other "
+                "accounts. Open the Team page."
             )
             form.add_error(None, text)
         else:

@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.groups import active_groups
@@ -22,6 +21,7 @@ from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import links_to_pass_on
+from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import reason_field
 from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations import policy
@@ -36,7 +36,6 @@ from backoffice.operations.kinds.staff_change import (
     StaffChangeKind,
 )
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.pages.prepare import submitted_text
 from backoffice.operations.permissions import PROPOSE
 from backoffice.operations.selectors import visible_operations
@@ -86,8 +85,8 @@ class InvitedPersonForm(StaffChangeForm):
         return 0
 
 
-class InvitationsForm(BaseDecisionForm):
-    """The people, why they are invited, and a second factor unless one is fresh.
+class InvitationsForm(PageForm):
+    """The people, and why they are invited.
 
     `submitted` is the posted data, or None. It is validated unless a person is to be added or removed.
     """
@@ -98,13 +97,12 @@ class InvitationsForm(BaseDecisionForm):
         max_length=300,
     )
 
-    def __init__(self, submitted: QueryDict | None, *, request: StaffRequest) -> None:
+    def __init__(self, submitted: QueryDict | None) -> None:
         typed = submitted or QueryDict()
         changes_rows = "add" in typed or "remove" in typed
         data = None if changes_rows else submitted
         initial = {"reason": typed.get("reason", "")}
-        super().__init__(data, request=request, requirements=DecisionRequirements(), initial=initial)
-        del self.fields["digest"]
+        super().__init__(data, initial=initial)
         self.fields["reason"].widget.attrs["rows"] = 2
         self.groups = list(active_groups())
         numbers = _numbers(typed) if changes_rows else _numbers_filled_in(typed)
@@ -121,11 +119,10 @@ class InvitationsForm(BaseDecisionForm):
         return len(self.people) >= MAX_PEOPLE
 
     def clean(self) -> dict[str, Any]:
-        """Check the people before the second factor, so that an error in their data uses up no code."""
         if len(self.people) > MAX_PEOPLE:
             text = gettext("Invite at most {n} people at once. Nothing was prepared.")
             self.add_error(None, text.format(n=MAX_PEOPLE))
-            return super().clean()
+            return self.cleaned_data
         seen: set[str] = set()
         for person in self.people:
             email = person.cleaned_data.get("email", "") if person.is_valid() else ""
@@ -134,7 +131,7 @@ class InvitationsForm(BaseDecisionForm):
             seen |= {email} - {""}
         if any(person.errors for person in self.people):
             self.add_error(None, gettext("Nothing was prepared. Correct the errors below."))
-        return super().clean()
+        return self.cleaned_data
 
     def full_clean(self) -> None:
         super().full_clean()
@@ -190,13 +187,12 @@ def _numbers_filled_in(typed: QueryDict) -> list[int]:
     return [number for number in _numbers(typed) if f"p{number}" in filled_in]
 
 
-@sensitive_post_parameters("code")
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required((VIEW_TEAM, PROPOSE), raise_exception=True)
 def invite(request: StaffRequest) -> HttpResponse:
     """Show the form, add or remove a person, or prepare one invitation for each person."""
     submitted = request.POST if request.method == "POST" else None
-    form, submission = InvitationsForm(submitted, request=request), _submission(request)
+    form, submission = InvitationsForm(submitted), _submission(request)
     if form.is_bound and (before := form.submitted_before(submission, request.user)):
         messages.info(request, gettext("This form was already submitted. Each person was invited once."))
         return _prepared_page(before)

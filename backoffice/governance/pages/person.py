@@ -32,7 +32,7 @@ from backoffice.operations.permissions import APPROVE_GOVERNANCE
 def person(request: StaffRequest, pk: int) -> HttpResponse:
     """Rights since when and by whose approval, sign-in, sessions, and the actions."""
     shown = get_object_or_404(team_members(timezone.now()).annotate(invited_alone=invited_alone()), pk=pk)
-    may_be_renewable = vars(shown)["invited_alone"] and shown.last_login is None
+    may_be_renewable = vars(shown)["invited_alone"] and not vars(shown)["has_second_factor"]
     renewable = people_with_renewable_link() if may_be_renewable else frozenset()
     context = {
         "person": shown,
