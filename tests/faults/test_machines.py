@@ -43,8 +43,10 @@ class Machine:
         self.worker, self.sweeper, self.web = f"worker-{name}", f"sweeper-{name}", f"web-{name}"
 
     def start(self) -> None:
+        """Start worker and sweeper, and return once both have a journal."""
         self.product.start_sweeper(self.sweeper, **self.environment)
         self.product.start_worker(self.worker, points="", children=3, **self.environment)
+        self.product.wait_for_journals(self.sweeper, self.worker)
 
     def start_web(self) -> None:
         self.product.start_web(self.web, **self.environment | SLEEPS)
