@@ -190,10 +190,22 @@ class User(AbstractBaseUser, PermissionsMixin, SealedRow):
         return restrictions_of(vars(found.get()))
 
 
+_CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # no I, L, O, U, 0, 1: they are misread or misheard
+
+
+def _random_code(length: int) -> str:
+    """So many random characters, in groups of four."""
+    letters = "".join(secrets.choice(_CODE_ALPHABET) for _ in range(length))
+    return "-".join(letters[start : start + 4] for start in range(0, length, 4))
+
+
 def _keyed_hashes(purpose: str, text: str) -> list[str]:
     """The hashes of this text with each valid key, the current key first."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     return [salted_hmac(purpose, text, secret=key, algorithm="sha256").hexdigest() for key in keys]
+
+
+_START_CODE_LENGTH = 12  # 58 bits
 
 
 class SetupLink(SealedRow):
@@ -261,6 +273,15 @@ class SetupLink(SealedRow):
     def digests(token: str) -> list[str]:
         """The hashes of this token with each valid key, the current key first."""
         return _keyed_hashes("accounts.setup_link", token)
+
+    @staticmethod
+    def generate_code() -> str:
+        """A new random start code in groups of four, such as "7KQ2-M4XB-Z9TD".
+
+        It is dictated, so it is short: of no use without the link, of which nobody can guess a bit, and the page of the
+        link accepts only a few wrong codes in half an hour.
+        """
+        return _random_code(_START_CODE_LENGTH)
 
     @staticmethod
     def code_digests(code: str) -> list[str]:
@@ -425,7 +446,6 @@ class AuthenticatorDevice(EncryptedRow, SealedRow, TimestampMixin, ThrottlingMix
 
 
 RECOVERY_CODE_COUNT = 10
-_RECOVERY_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # no I, L, O, U, 0, 1: they are misread or misheard
 _RECOVERY_CODE_LENGTH = 28  # 137 bits
 
 
@@ -454,8 +474,7 @@ class RecoveryCode(models.Model):
     @staticmethod
     def generate() -> str:
         """A new random code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H-C6WN-8YPA-J5EG"."""
-        letters = "".join(secrets.choice(_RECOVERY_ALPHABET) for _ in range(_RECOVERY_CODE_LENGTH))
-        return "-".join(letters[start : start + 4] for start in range(0, _RECOVERY_CODE_LENGTH, 4))
+        return _random_code(_RECOVERY_CODE_LENGTH)
 
     @staticmethod
     def digests(code: str, *, user_id: int) -> list[str]:

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.accounts.models import RecoveryCode, SetupLink, User
+from backoffice.accounts.models import SetupLink, User
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.accounts.staff import SETUP_LINK_LIFETIME
 from backoffice.audit.actions import Action
@@ -78,7 +78,7 @@ def prepare_handover(user: User, *, operation: UUID, link_for: User, code_for: U
     now = clock.now()
     values: dict[str, Any] = {
         "digest": SetupLink.digests(SetupLink.generate())[0],
-        "code_digest": SetupLink.code_digests(RecoveryCode.generate())[0],
+        "code_digest": SetupLink.code_digests(SetupLink.generate_code())[0],
         "created_at": now,
         "expires_at": now + SETUP_LINK_LIFETIME,
         "operation": operation,
@@ -188,5 +188,5 @@ def _new_half(*, is_link: bool) -> tuple[str, dict[str, object]]:
     if is_link:
         token = SetupLink.generate()
         return token, {"digest": SetupLink.digests(token)[0], "link_shown_at": now}
-    code = RecoveryCode.generate()
+    code = SetupLink.generate_code()
     return code, {"code_digest": SetupLink.code_digests(code)[0], "code_shown_at": now}

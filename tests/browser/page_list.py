@@ -458,7 +458,7 @@ PAGES = [
     ListedPage(AUDITOR, "record", receipt(Status.UNKNOWN)),
     ListedPage(AUDITOR, "reports", at("/reports/")),
     ListedPage(AUDITOR, "audit log", at("/settings/audit/")),
-    ListedPage(AUDITOR, "audit log without entries", at("/settings/audit/?about=nobody")),
+    ListedPage(AUDITOR, "audit log without entries", at("/settings/audit/?about=unheard-of")),
     ListedPage(AUDITOR, "verdict", sending("/settings/audit/", "Verify log")),
     ListedPage(AUDITOR, "system", at("/settings/system/")),
     ListedPage(ADMINISTRATOR, "overview", at("/")),

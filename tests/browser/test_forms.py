@@ -99,7 +99,7 @@ def test_the_fee_of_crypto_depends_on_the_network(people: People) -> None:
 def test_without_scripts_the_balance_is_shown_and_no_button_is_dead(people: People) -> None:
     page = people.page_of(PREPARER, scripts=False)
     page.goto("/operations/prepare/withdrawal/")
-    expect(page.get_by_text("Balance before fees")).to_be_visible()
+    expect(page.get_by_text("Balance before fees:")).to_be_visible()
     expect(steps.button(page, "Use full balance")).to_have_count(0)
 
 

@@ -658,7 +658,7 @@ def test_an_access_review_is_prepared_and_read_on_the_pages(
     assert link is not None
     values = {"report": link[1][-64:], "findings": "All right", "submission": str(uuid.uuid4())}
     page = as_administrator.post(link[1], values | {"step": "review"}).content.decode()
-    assert "Sign off the access review: people 2, rights 2" in page
+    assert "Sign off the access review: 2 people, 2 rights" in page
     assert not re.search(r">\s*20\d\d-\d\d-\d\d\s*<", html)
     with timezone.override("Africa/Lagos"):
         assert f">{local_day(second_administrator.created_at)}<" in html

@@ -74,6 +74,13 @@ TEAM = (
         f"{_MAIL}::test_the_start_code_is_never_mailed",
     ),
     Safeguard(
+        "wrong start codes lock out whoever has the link",
+        "backoffice.accounts.sign_in:_start_code_refusal",
+        {"lockout.count_wrong_link(": "lockout.are_links_locked_out("},
+        "tests/operations/kinds/staff/test_staff_change.py"
+        "::test_wrong_start_codes_lock_out_whoever_has_the_link",
+    ),
+    Safeguard(
         "a link is not written to the log in place of a mail",
         "backoffice.governance.pages.setup_mail:may_mail_links",
         {"email_is_on() and bool(settings.PUBLIC_URL)": "bool(settings.PUBLIC_URL)"},

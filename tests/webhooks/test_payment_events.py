@@ -79,7 +79,7 @@ def test_a_valid_event_is_shown_with_its_time_and_source(
     html = as_approver.get(payment.get_absolute_url()).content.decode()
     assert made.state_report.source is ReportSource.WEBHOOK
     assert "(webhook of " in html
-    assert "(when it was created, " in html
+    assert "(at creation, " in html
     assert "webhook of " in as_approver.get("/operations/off-ramp-payments/").content.decode()
     assert Operation.objects.values().get() == before
     assert Attempt.objects.get(result__state="waiting")

@@ -53,6 +53,7 @@ class SignInForm(PageForm):
         max_length=1024,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+        error_messages={"required": _("Enter your password.")},
     )
 
     def clean_email(self) -> str:
@@ -100,7 +101,8 @@ def _sign_in_page(request: HttpRequest, form: SignInForm, *, status: int) -> Htt
 
 def _password_field(label: "StrOrPromise", autocomplete: str) -> forms.CharField:
     widget = forms.PasswordInput(attrs={"autocomplete": autocomplete})
-    return forms.CharField(label=label, max_length=1024, strip=False, widget=widget)
+    messages = {"required": _("Enter the password.")}
+    return forms.CharField(label=label, max_length=1024, strip=False, widget=widget, error_messages=messages)
 
 
 class NewPasswordForm(PageForm):
@@ -137,10 +139,10 @@ class FirstPasswordForm(NewPasswordForm):
         label=_("Start code"),
         max_length=80,  # with spaces and hyphens as they were dictated
         help_text=_(
-            "28 letters and digits; spaces, hyphens and case do not matter. You get it from a different person than "
+            "12 letters and digits; spaces, hyphens and case do not matter. You get it from a different person than "
             "the link."
         ),
-        # Shown again after an error, unlike other codes: it is long, and works only with the link.
+        # Shown again after an error, unlike other codes: it works only with the link.
         widget=forms.TextInput(
             attrs={"autocomplete": "off", "autocapitalize": "characters", "spellcheck": "false"}
         ),

@@ -150,7 +150,7 @@ class FolderProblem(TextChoices):
     BESIDE_DATABASE = (
         "beside_database",
         _(
-            "This journal is in the folder of the database, so both may be restored together. "
+            "The journal of sent requests is in the folder of the database, so both may be restored together. "
             "Ask the operator to move it."
         ),
     )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.access_report import RightKind, access_rows, report_digest
@@ -82,8 +82,10 @@ class AccessReviewKind(LocalKind[AccessReviewPayload]):
     form_type = AccessReviewForm
 
     def sentence(self, payload: AccessReviewPayload) -> str:
-        return gettext("Sign off the access review: people {people}, rights {rights}").format(
-            people=payload.people, rights=payload.rights
+        n_people = ngettext("{n} person", "{n} people", payload.people).format(n=payload.people)
+        n_rights = ngettext("{n} right", "{n} rights", payload.rights).format(n=payload.rights)
+        return gettext("Sign off the access review: {people}, {rights}").format(
+            people=n_people, rights=n_rights
         )
 
     def recipient(self, payload: AccessReviewPayload) -> Recipient:

@@ -144,8 +144,8 @@ class BatchKind(LocalKind[BatchPayload]):
             return None
         total = payload.totals[0]
         return TypedAmount(
-            gettext("Total {currency}, such as 12780.00").format(currency=total.currency),
-            gettext("Take it from your own list of the payouts, not from this page."),
+            gettext("Total {currency}").format(currency=total.currency),
+            gettext("For example 12,780.00. Take it from your own list of the payouts, not from this page."),
             f"{total.amount:f}",
         )
 

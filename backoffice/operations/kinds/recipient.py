@@ -204,8 +204,8 @@ class RecipientForm(RecipientAccountForm):
         required=False,
         max_length=60,
         help_text=_(
-            "The team's own name, such as “Rent Lagos”. If it is empty, the name that you entered is used where the "
-            "bank has another."
+            "The team's own name, such as “Rent Lagos”. If empty, the name you entered is used when the name at the "
+            "bank differs."
         ),
         validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),

@@ -183,11 +183,18 @@ class StaffChangeForm(KindForm):
     )
     person = forms.IntegerField(required=False, widget=forms.HiddenInput)
     group = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    full_name = forms.CharField(label=_("Full name"), max_length=120)
-    email = forms.CharField(
-        label=_("Email address"), max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "off"})
+    full_name = forms.CharField(
+        label=_("Full name"), max_length=120, error_messages={"required": _("Enter the full name.")}
     )
-    group_name = forms.CharField(label=_("Group name"), max_length=60)
+    email = forms.CharField(
+        label=_("Email address"),
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+        error_messages={"required": _("Enter an email address.")},
+    )
+    group_name = forms.CharField(
+        label=_("Group name"), max_length=60, error_messages={"required": _("Enter the name of the group.")}
+    )
     role_preparer = forms.BooleanField(
         label=Role.PREPARER.label,
         required=False,

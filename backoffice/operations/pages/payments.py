@@ -82,7 +82,7 @@ def fetch_payment(payment_id: str) -> Payment:
 class ReportSource(TextChoices):
     """How a value of a payment was reported. The label has the time in braces."""
 
-    CREATION = "creation", _("when it was created, {time}")
+    CREATION = "creation", _("at creation, {time}")
     READ = "read", _("read at {time}")
     WEBHOOK = "webhook", _("webhook of {time}")
 

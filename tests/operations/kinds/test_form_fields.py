@@ -222,7 +222,7 @@ def test_the_full_balance_is_offered_without_the_fee_charged_last(
     ]
     html = as_preparer.get("/operations/prepare/withdrawal/").content.decode()
     assert f'<data hidden value="4,950.00" data-currency="NGN" data-network="" data-note="{note}">' in html
-    assert "Balance before fees" in html
+    assert "Balance before fees:" in html
 
 
 @pytest.mark.usefixtures("reported")

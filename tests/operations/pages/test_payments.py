@@ -213,7 +213,7 @@ def test_the_status_is_read_from_the_provider_where_possible(
     assert ">unconfirmed<" in text(as_approver, LIST)
     page = text(as_approver, f"{operation.get_absolute_url()}payment/")
     assert ">unconfirmed<" in page
-    assert "when it was created" not in page
+    assert "at creation" not in page
 
 
 def test_an_unreachable_provider_shows_the_last_reported_status(

@@ -72,7 +72,7 @@ def test_a_transaction_changed_since_its_incident_raises_another_once(
     assert (further.subject, further.is_open, Incident.objects.count()) == (row, True, 2)
     cache.clear()
     assert selectors.cached_unrecognised_count() == 1
-    assert "Open incident" in text_of(as_auditor.get("/reconciliation/"))
+    assert "View incident" in text_of(as_auditor.get("/reconciliation/"))
     shown = text_of(as_auditor.get(f"/transactions/{row.pk}/"))
     assert "further evidence" in shown
     assert "It is nothing" in shown

@@ -41,7 +41,7 @@ def test_the_page_lists_what_is_unmatched_and_all_on_request(
     assert 'href="?currency=NGN&amp;result="' in show(as_auditor, currency="NGN")
     assert f'href="/transactions/{unknown_movement.pk}/"' in shown
     assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
-    assert "Open incident" in shown
+    assert "View incident" in shown
     assert "Matched 1</a>" in shown
     assert "Unrecognised 1</a>" in shown
 

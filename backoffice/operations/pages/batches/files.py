@@ -71,7 +71,7 @@ class FileForm(PageForm):
 
     file = forms.FileField(
         label=_("File"),
-        help_text=_("CSV in UTF-8 or Excel (.xlsx), the names of the columns in the first row."),
+        help_text=_("CSV in UTF-8 or Excel (.xlsx), with column names in the first row."),
         widget=forms.FileInput(attrs={"accept": ".csv,.xlsx"}),
         error_messages={"required": _("Choose a file.")},
     )

@@ -234,7 +234,9 @@ def holder_text(operation: Operation) -> str:
     if not changes:
         return ""
     if changes[-1].name:
-        found = gettext("The bank gives another account holder than the one that was approved.")
+        found = gettext("The bank now names another account holder than the approved one.")
     else:
         found = gettext("The bank does not find this account.")
-    return f"{found} {gettext('It is not sent until a person who may send it confirms the account.')}"
+    return (
+        f"{found} {gettext('The operation is not sent until a person who may send it confirms the account.')}"
+    )

@@ -49,7 +49,12 @@ def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:
     if health.open_incidents:
         number = health.open_incidents
         text = ngettext("{n} open incident.", "{n} open incidents.", number).format(n=number)
-        yield Attention(text, gettext("Find out what happened, then acknowledge each incident."), incidents)
+        advice = ngettext(
+            "Find out what happened, then acknowledge it.",
+            "Find out what happened, then acknowledge each incident.",
+            number,
+        )
+        yield Attention(text, advice, incidents)
     if chain_fault:
         text = gettext("The last verification of the audit log found a fault: {fault}.").format(
             fault=chain_fault

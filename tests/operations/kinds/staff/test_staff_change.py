@@ -15,6 +15,7 @@ from pytest_django import Settings
 
 from backoffice.accounts import groups, setup_links, staff
 from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, SetupLink, StaffSession, User
+from backoffice.accounts.protection.lockout import WRONG_FOR_ACCOUNT_AND_ADDRESS
 from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
 from backoffice.audit.actions import Action
@@ -179,12 +180,27 @@ def test_link_and_start_code_together_open_the_account(
     assert "Start code" in text_of(client.get(address))
     chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD, "start_code": code.lower()}
     differing = text_of(client.post(address, chosen | {"repeated": "another"}))
-    assert (
-        f'value="{code.lower()}"' in differing
-    )  # 28 characters are not typed twice for another field's error
+    assert f'value="{code.lower()}"' in differing  # it is not typed twice for another field's error
     assert client.post(address, chosen).status_code == 302
     assert User.objects.get(email="ada@countersign.example").check_password(factories.PASSWORD)
     assert not SetupLink.objects.exists()
+
+
+def test_wrong_start_codes_lock_out_whoever_has_the_link(
+    client: Client, administrator: User, second_administrator: User
+) -> None:
+    """Even the correct code is refused then: the code is short, so that it can be dictated."""
+    operation = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
+    token, code = (
+        setup_links.show_handover(operation.pk, actor=person, second_factor_at=timezone.now())
+        for person in (administrator, second_administrator)
+    )
+    address = reverse("accounts:set_up", args=[token])
+    chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD}
+    for _ in range(WRONG_FOR_ACCOUNT_AND_ADDRESS):
+        client.post(address, chosen | {"start_code": SetupLink.generate_code()})
+    client.post(address, chosen | {"start_code": code})
+    assert not User.objects.get(email="ada@countersign.example").has_usable_password()
 
 
 @pytest.mark.parametrize("between", ["-", "", " ", " - ", "  "])
