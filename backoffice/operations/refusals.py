@@ -413,7 +413,7 @@ class Refusal(TextChoices):
     )
     STATUS_CHANGED = (
         "status_changed",
-        _("The status is already “{status}”. Nothing was changed."),
+        _("The status is “{status}”. Nothing was changed."),
     )
     OTP_OF_OTHER_CONTENT = (
         "otp_of_other_content",

@@ -26,11 +26,20 @@ from tests.operations.steps import status_of, text_of
 from tests.policies.versions import levels, put_in_effect
 from tests.recipients import recipient_files, registered
 from tests.sandbox_process import SandboxProcess
+from tools.processes import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ADDRESS = registered.ADDRESS
+EXAMPLE = ROOT / "docs" / "operator" / "recipients-example.csv"
 ADA = "bank,Ada Chidinma Obi,0123456789,044,,Her married name,Rent Lagos,NGN,Since May"
+
+
+def test_the_example_of_the_documentation_has_no_error(preparer: User, sandbox: SandboxProcess) -> None:
+    header, *rows = EXAMPLE.read_text().splitlines()
+    file = recipient_files.checked(preparer, rows, header=header)
+    assert (header, len(rows)) == (recipient_files.HEADER, 10)
+    assert [row.errors for row in file.rows.order_by("number")] == [[]] * 10
 
 
 def test_every_error_is_beside_its_cell_and_nothing_is_added(
