@@ -91,8 +91,8 @@ def signed_amount(value: Decimal, currency: str) -> str:
 
 
 @register.filter
-def grouped(number: int) -> str:
-    """`1,234,567`."""
+def grouped(number: int | Decimal) -> str:
+    """`1,234,567`, or `1,531.2930`."""
     return f"{number:,}"
 
 
