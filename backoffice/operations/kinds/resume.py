@@ -37,9 +37,14 @@ class ResumeForm(KindForm):
         max_length=300,
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.pause = current_pause()
+        if self.pause is None:
+            self.fields["reason"].help_text = gettext("Payments are not paused: there is nothing to resume.")
+
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
-        self.pause = current_pause()
         if self.pause is None:
             self.add_error(None, gettext("Payments are not paused. Nothing was prepared."))
         return values
