@@ -115,6 +115,8 @@ def test_a_resumption_ends_only_its_own_pause(preparer: User, approver: User, se
 
 
 def test_a_resumption_needs_an_open_pause(as_preparer: Client) -> None:
+    form = text_of(as_preparer.get("/operations/prepare/resume/", follow=True))
+    assert "Payments are not paused: there is nothing to resume." in form
     answer = as_preparer.post("/operations/prepare/resume/", {"reason": "The key is ended", "step": "review"})
     assert answer.status_code == 422
     assert "Payments are not paused" in text_of(answer)
