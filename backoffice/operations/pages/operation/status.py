@@ -36,6 +36,7 @@ class OperationStep:
 _ENDED_UNSENT = {Status.REJECTED: "stopped", Status.EXPIRED: "ended", Status.CANCELLED: "ended"}
 _LABELS = (_("Prepared"), _("Approved"), _("Sent"), _("Confirmed"))
 _NOT_CONFIRMED = (Status.UNKNOWN, Status.REVIEW, Status.FAILED)
+STOPPED = {*_ENDED_UNSENT, *_NOT_CONFIRMED}
 _REACHED = {
     Status.PENDING: 1,
     Status.REJECTED: 1,
