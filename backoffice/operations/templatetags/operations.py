@@ -29,7 +29,7 @@ from backoffice.operations.states import Status
 from payments_gateway import Account
 
 register = template.Library()
-_LAST_SLASH = re.compile(r"/(?=[^/\s])")
+_SINGLE_SLASH = re.compile(r"(?<!/)/(?=[^/\s])")
 _TONES = {
     ReconciliationResult.MATCHED: "good",
     ReconciliationResult.MISMATCHED: "warn",
@@ -169,8 +169,8 @@ def listed_title(operation: Operation) -> str:
 
 @register.filter
 def with_breaks(text: object) -> SafeString:
-    """The text, in which a browser may begin a new line after the slashes of an address."""
-    return mark_safe(_LAST_SLASH.sub("/<wbr>", conditional_escape(str(text))))  # noqa: S308 - escaped
+    """The text, in which a browser may begin a new line after the slashes of an address, but not after those of https://."""
+    return mark_safe(_SINGLE_SLASH.sub("/<wbr>", conditional_escape(str(text))))  # noqa: S308 - escaped
 
 
 @register.filter

@@ -341,7 +341,7 @@ def test_an_address_in_a_title_is_broken_after_its_slashes(
     client: Client, sign_in: SignIn, administrator: User
 ) -> None:
     operation = factories.prepared_of_kind("callback_url", SAMPLES["callback_url"], administrator)
-    broken = "https://<wbr>pay.example.com/"
-    for path in (LIST, operation.get_absolute_url()):
+    broken = "https://pay.example.com/<wbr>"
+    for path in (f"{LIST}?tab=open", operation.get_absolute_url()):
         assert broken in page(sign_in(client, administrator), path)
     assert with_breaks("<b>/x") == "&lt;b&gt;/<wbr>x"
