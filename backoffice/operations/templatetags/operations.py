@@ -169,8 +169,9 @@ def listed_title(operation: Operation) -> str:
 
 @register.filter
 def with_breaks(text: object) -> SafeString:
-    """The text, in which a browser may begin a new line after the slashes of an address, but not after those of https://."""
-    return mark_safe(_SINGLE_SLASH.sub("/<wbr>", conditional_escape(str(text))))  # noqa: S308 - escaped
+    """The text, in which a browser may begin a new line after the slashes of a URL, but not after https://."""
+    escaped = conditional_escape(str(text))
+    return mark_safe(_SINGLE_SLASH.sub("/<wbr>", escaped)) if "://" in escaped else escaped  # noqa: S308
 
 
 @register.filter

@@ -344,4 +344,5 @@ def test_an_address_in_a_title_is_broken_after_its_slashes(
     broken = "https://pay.example.com/<wbr>"
     for path in (f"{LIST}?tab=open", operation.get_absolute_url()):
         assert broken in page(sign_in(client, administrator), path)
-    assert with_breaks("<b>/x") == "&lt;b&gt;/<wbr>x"
+    assert with_breaks("https://<b>/x") == "https://&lt;b&gt;/<wbr>x"
+    assert with_breaks("and/or") == "and/or"
