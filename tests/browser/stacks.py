@@ -22,6 +22,7 @@ gateway().callbacks.set_url(f"{settings.PUBLIC_URL}{path}")
 ORDER_SENT_TOGETHER = f"""
 from django.utils import timezone
 from backoffice.accounts.models import User
+from backoffice.operations.kinds.registry import local_kinds
 from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.operations import Operation
 now = timezone.now()
@@ -29,7 +30,8 @@ order = BulkRelease.objects.create(
     pk="{SENT_TOGETHER}", released_by=User.objects.get(full_name="{APPROVER}"), created_at=now, confirmed_at=now,
     second_factor_at=now, is_pending=False,
 )
-for position, operation in enumerate(Operation.objects.exclude(status__in=["pending", "rejected"])[:60]):
+sent = Operation.objects.exclude(status__in=["pending", "rejected"]).exclude(kind__in=local_kinds())
+for position, operation in enumerate(sent[:60]):
     order.items.create(position=position, operation=operation, digest=operation.digest)
 """
 

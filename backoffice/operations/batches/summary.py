@@ -277,7 +277,6 @@ def batch_progress(batch: Operation) -> BatchProgress:
 _READY = ShownStatus(Status.APPROVED, pgettext_lazy("batch", "Ready to send"))
 _IN_PROGRESS = ShownStatus(Status.SENDING, pgettext_lazy("batch", "In progress"))
 _COMPLETED = ShownStatus(Status.SUCCEEDED, pgettext_lazy("batch", "Completed"))
-_WITH_FAILURES = ShownStatus("warn", _COMPLETED.label)
 _CANCELLED = ShownStatus(Status.CANCELLED, pgettext_lazy("batch", "Cancelled"))
 _EXPIRED = ShownStatus(Status.EXPIRED, pgettext_lazy("batch", "Expired"))
 
@@ -321,8 +320,23 @@ class BatchSummary:
         if self._count(Status.SENDING, Status.PROCESSING):
             return _IN_PROGRESS
         if self.sent:
-            return _COMPLETED if self.sent == self._count(Status.SUCCEEDED) else _WITH_FAILURES
+            return ShownStatus("warn", self._completed_label) if self._open_ends else _COMPLETED
         return _EXPIRED if self._count(Status.EXPIRED) else _CANCELLED
+
+    @property
+    def _open_ends(self) -> list[str]:
+        """How many rows were not paid, and of how many that is not known. A duplicate is paid with the other one."""
+        unknown = self._count(*NEEDS_ATTENTION)
+        unpaid = self.progress.rows - self.progress.duplicates - self._count(Status.SUCCEEDED) - unknown
+        texts = (
+            (unpaid, ngettext("{count} unpaid", "{count} unpaid", unpaid)),
+            (unknown, ngettext("{count} unknown", "{count} unknown", unknown)),
+        )
+        return [text.format(count=count) for count, text in texts if count]
+
+    @property
+    def _completed_label(self) -> str:
+        return ", ".join((str(_COMPLETED.label), *self._open_ends))
 
     @property
     def status_with_counts(self) -> ShownStatus:
@@ -334,7 +348,8 @@ class BatchSummary:
         if status is _IN_PROGRESS:
             label = gettext("{sent} of {count} sent").format(**sent)
         else:
-            label = gettext("{status}: {counts}").format(status=status.label, counts=self.counts)
+            word = _COMPLETED.label if status.tone == "warn" else status.label
+            label = gettext("{status}: {counts}").format(status=word, counts=self.counts)
         return ShownStatus(status.tone, label)
 
     @property
@@ -423,6 +438,13 @@ def shown_status() -> Case:
         When(has(Status.EXPIRED), then=Value(Status.EXPIRED)),
         default=Value(Status.CANCELLED),
     )
+
+
+def has_open_rows() -> Q:
+    """Batches that are applied, and of which rows are open: they count as open themselves."""
+    is_open = {"operation__isnull": False, "operation__closed_at__isnull": True}
+    rows = BatchRow.objects.filter(batch=OuterRef("pk"), **is_open)
+    return Q(Exists(rows), kind=BatchKind.name, status=Status.SUCCEEDED)
 
 
 def batch_summary(operation: Operation) -> BatchSummary | None:

@@ -27,7 +27,7 @@ from backoffice.ledger.accounts import cached_supported_wallets
 from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations import permissions, selectors
 from backoffice.operations.approval.waiting import batches_of, is_waiting_for, waiting_for
-from backoffice.operations.batches.summary import SHOWN_LABELS, shown_status
+from backoffice.operations.batches.summary import SHOWN_LABELS, has_open_rows, shown_status
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Approval, Operation
@@ -49,7 +49,7 @@ ALL_TAB = "all"
 TABS: dict[str, tuple["StrOrPromise", Callable[[User], Q]]] = {
     "waiting": (_("Waiting for me"), is_waiting_for),
     "open": (pgettext_lazy("operations", "Open"), lambda _user: IS_OPEN),
-    "done": (pgettext_lazy("operations", "Closed"), lambda _user: ~IS_OPEN),
+    "done": (pgettext_lazy("operations", "Closed"), lambda _user: ~IS_OPEN & ~has_open_rows()),
     ALL_TAB: (pgettext_lazy("operations", "All"), lambda _user: Q()),
 }
 
@@ -167,7 +167,11 @@ class OperationFilterForm(ListFilterForm):
 
     def chosen(self, user: User) -> OperationFilter:
         """The filter to apply. Call only on a valid form."""
-        return replace(self.in_every_tab(user), within=TABS[self.cleaned_data["tab"] or ALL_TAB][1](user))
+        values = self.cleaned_data
+        within = TABS[values["tab"] or ALL_TAB][1](user)
+        if values["tab"] == "open" and values["kind"] == BatchKind.name:
+            within |= has_open_rows()
+        return replace(self.in_every_tab(user), within=within)
 
     def in_every_tab(self, user: User) -> OperationFilter:
         """The same without the tab."""

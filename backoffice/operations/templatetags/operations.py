@@ -1,11 +1,12 @@
 """Template tags and filters for operations."""
 
+import re
 from collections.abc import Iterable
 
 from django import template
 from django.conf import settings
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
@@ -28,6 +29,7 @@ from backoffice.operations.states import Status
 from payments_gateway import Account
 
 register = template.Library()
+_SINGLE_SLASH = re.compile(r"(?<!/)/(?=[^/\s])")
 _TONES = {
     ReconciliationResult.MATCHED: "good",
     ReconciliationResult.MISMATCHED: "warn",
@@ -163,6 +165,13 @@ def listed_title(operation: Operation) -> str:
     """What a list calls it: the kind of a payment, whose amount and recipient are beside it, or what a change does."""
     kind = KINDS.get(operation.kind)
     return sentence(operation) if kind and kind.section == KindSection.SETUP else kind_label(operation.kind)
+
+
+@register.filter
+def with_breaks(text: object) -> SafeString:
+    """The text, in which a browser may begin a new line after the slashes of a URL, but not after https://."""
+    escaped = conditional_escape(str(text))
+    return mark_safe(_SINGLE_SLASH.sub("/<wbr>", escaped)) if "://" in escaped else escaped  # noqa: S308
 
 
 @register.filter

@@ -630,7 +630,9 @@ def test_a_batch_shows_what_became_of_its_rows(sign_in: SignIn, preparer: User, 
     steps.put(second, Status.FAILED)
     steps.put(third, Status.SENDING, Status.UNKNOWN)
     steps.put(fourth, Status.SENDING, Status.SUCCEEDED)
-    assert texts_of(client, batch) == shown("Completed", "Completed: 2 succeeded, 1 failed, 1 unknown")
+    assert texts_of(client, batch) == shown(
+        "Completed, 1 unpaid, 1 unknown", "Completed: 2 succeeded, 1 failed, 1 unknown"
+    )
 
 
 def test_the_counts_lead_to_the_rows(sign_in: SignIn, preparer: User, approver: User) -> None:

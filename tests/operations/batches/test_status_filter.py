@@ -54,6 +54,54 @@ def test_the_filter_finds_what_the_list_shows(sign_in: SignIn, preparer: User, a
             assert {one.reference for one in page.rows} == expected[status], (path, status)
 
 
+@pytest.mark.parametrize("filters", ["", "&kind=batch"])
+def test_a_batch_is_open_until_all_of_its_rows_are_closed(
+    sign_in: SignIn, preparer: User, approver: User, filters: str
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    rows = payouts.row_operations(batch)
+    client = sign_in(Client(), approver)
+
+    def listed() -> dict[str, bool]:
+        pages = {
+            tab: client.get(f"/operations/?tab={tab}{filters}").context["page"] for tab in ("open", "done")
+        }
+        return {tab: batch in page.rows for tab, page in pages.items()}
+
+    assert listed() == {"open": True, "done": False}
+    steps.put(rows[0], Status.SENDING, Status.SUCCEEDED)
+    steps.put(rows[1], Status.SENDING, Status.UNKNOWN)
+    assert listed() == {"open": True, "done": False}
+    steps.put(rows[1], Status.FAILED)
+    assert listed() == {"open": False, "done": True}
+
+
+@pytest.mark.parametrize(
+    ("ways", "tone", "label"),
+    [
+        ([(Status.SENDING, Status.SUCCEEDED)] * 3, "succeeded", "Completed"),
+        (
+            [(Status.SENDING, Status.SUCCEEDED), (Status.SENDING, Status.FAILED)],
+            "warn",
+            "Completed, 1 unpaid",
+        ),
+        (
+            [(Status.SENDING, Status.FAILED), (Status.EXPIRED,), (Status.SENDING, Status.UNKNOWN)],
+            "warn",
+            "Completed, 2 unpaid, 1 unknown",
+        ),
+    ],
+)
+def test_the_list_says_how_many_rows_of_a_completed_batch_are_unpaid(
+    preparer: User, approver: User, ways: list[tuple[Status, ...]], tone: str, label: str
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(len(ways)))
+    for operation, statuses in zip(payouts.row_operations(batch), ways, strict=True):
+        steps.put(operation, *statuses)
+    [(_batch, shown, _summary)] = statuses_in_list([batch])
+    assert (shown.tone, shown.label) == (tone, label)
+
+
 def test_the_filter_has_the_words_of_the_list(sign_in: SignIn, preparer: User, approver: User) -> None:
     payouts.applied(preparer, approver, payouts.transfers(1))
     client = sign_in(Client(), approver)

@@ -81,6 +81,7 @@ def test_totals_are_by_currency_and_status_and_follow_the_filters(
     pending = ("NGN", "pending", 2, Decimal("1000000000000.03"))
     cancelled, dollars = ("NGN", "cancelled", 1, Decimal(7)), ("USD", "pending", 1, Decimal("5.5"))
     assert totals("") == [pending, cancelled, dollars]
+    assert "<caption>Totals by currency and status, without fees</caption>" in page(signed_in, PAGE)
     assert totals("status=pending&currency=NGN") == [pending]
     assert "1,000,000,000,000.03" in page(signed_in, PAGE)
 

@@ -21,6 +21,7 @@ from backoffice.ledger import accounts
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation_list import OperationFilterForm
+from backoffice.operations.templatetags.operations import with_breaks
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
@@ -322,3 +323,26 @@ def test_a_page_needs_few_queries(
     lists_first_steps = (address, person) == ("/", "administrator")
     with django_assert_max_num_queries(QUERIES_AT_MOST[address] + lists_first_steps):
         page(signed_in, address)
+
+
+@pytest.mark.parametrize("path", [f"{LIST}?tab=done&", "/operations/withdrawals/?"])
+def test_a_list_with_an_invalid_filter_does_not_say_that_there_is_nothing(
+    client: Client, sign_in: SignIn, preparer: User, path: str
+) -> None:
+    reader = sign_in(client, preparer)
+    assert 'class="empty"' in page(reader, path)
+    refused = reader.get(f"{path}since=yesterday")
+    assert refused.status_code == 422
+    assert "Enter the day as year" in refused.content.decode()
+    assert 'class="empty"' not in refused.content.decode()
+
+
+def test_an_address_in_a_title_is_broken_after_its_slashes(
+    client: Client, sign_in: SignIn, administrator: User
+) -> None:
+    operation = factories.prepared_of_kind("callback_url", SAMPLES["callback_url"], administrator)
+    broken = "https://pay.example.com/<wbr>"
+    for path in (f"{LIST}?tab=open", operation.get_absolute_url()):
+        assert broken in page(sign_in(client, administrator), path)
+    assert with_breaks("https://<b>/x") == "https://&lt;b&gt;/<wbr>x"
+    assert with_breaks("and/or") == "and/or"

@@ -362,7 +362,7 @@ def _shown(row: PayoutFileRow, labels: dict[str, str]) -> dict[str, Any]:
     return {
         "number": row.number,
         "cells": [
-            (label, row.cells.get(name, ""), " ".join(problems.get(name, ())))
+            (label, row.cells.get(name, ""), " ".join(problems.get(name, ())), name == "amount")
             for name, label in labels.items()
         ],
         "problem": " ".join(problems.get("", ())),

@@ -26,15 +26,17 @@ POLL_SECONDS_PEOPLE = 5
 
 @dataclass(frozen=True)
 class OperationStep:
-    """One of the steps; `state` is done, now, todo or stopped."""
+    """One of the steps; `state` is done, now, todo, stopped or ended."""
 
     label: str
     state: str
     note: str
 
 
+_ENDED_UNSENT = {Status.REJECTED: "stopped", Status.EXPIRED: "ended", Status.CANCELLED: "ended"}
 _LABELS = (_("Prepared"), _("Approved"), _("Sent"), _("Confirmed"))
 _NOT_CONFIRMED = (Status.UNKNOWN, Status.REVIEW, Status.FAILED)
+STOPPED = {*_ENDED_UNSENT, *_NOT_CONFIRMED}
 _REACHED = {
     Status.PENDING: 1,
     Status.REJECTED: 1,
@@ -46,19 +48,20 @@ _REACHED = {
     Status.FAILED: 3,
     Status.SUCCEEDED: 4,
 }
-STOPPED = {Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.UNKNOWN, Status.REVIEW, Status.FAILED}
 
 
 def steps(operation: Operation, turn: QueuePosition | None) -> list[OperationStep]:
     """The steps with a short note each: four, or three for kinds that are never sent."""
     status = Status(operation.status)
     reached = _REACHED.get(status, 2 if operation.decided_at else 1)
-    at_reached = "stopped" if status in STOPPED else "now"
+    at_reached = _ENDED_UNSENT.get(status) or ("stopped" if status in _NOT_CONFIRMED else "now")
     return [
         OperationStep(
             str(label), "done" if place < reached else at_reached if place == reached else "todo", note
         )
-        for place, (label, note) in enumerate(_labelled_notes(operation, turn))
+        for place, (label, note) in enumerate(
+            _ended_notes(operation, reached) if status in _ENDED_UNSENT else _labelled_notes(operation, turn)
+        )
     ]
 
 
@@ -170,19 +173,29 @@ def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tu
     return list(zip(named, (*signed, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
 
 
+def _ended_notes(operation: Operation, reached: int) -> list[tuple[object, str]]:
+    """Of an operation that is never sent: the step at which it ended has the name of its status."""
+    kind = KINDS.get(operation.kind)
+    ended = (Status(operation.status).label, local_time(operation.closed_at) if operation.closed_at else "")
+    if isinstance(kind, LocalKind):
+        rest: list[tuple[object, str]] = [(kind.applied_label, gettext("not applied"))]
+    else:
+        rest = [(_("Not sent"), ""), (_LABELS[3], "")]
+    signed = [(_LABELS[0], _prepared_note(operation)), (_LABELS[1], _approved_note(operation))][:reached]
+    return [*signed, ended, *rest[: len(rest) + 1 - reached]]
+
+
 def _prepared_note(operation: Operation) -> str:
     return f"{operation.preparer}, {local_time(operation.prepared_at)}"
 
 
 def _approved_note(operation: Operation) -> str:
-    if operation.status == Status.REJECTED:
-        return gettext("rejected")
     names = ", ".join(approval.approved_by for approval in operation.approvals.all())
     missing = approvals_missing(operation)
     if operation.status == Status.PENDING:
         still = ngettext("{n} more approval needed", "{n} more approvals needed", missing).format(n=missing)
         return f"{names}; {still}" if names else still
-    return names or str(Status(operation.status).label).lower()
+    return names
 
 
 def _sent_note(operation: Operation, turn: QueuePosition | None) -> str:
@@ -196,8 +209,6 @@ def _sent_note(operation: Operation, turn: QueuePosition | None) -> str:
         return gettext("needs the one-time code") if asks_for_otp(operation) else gettext("not released yet")
     if operation.status == Status.SENDING:
         return gettext("sending now")
-    if operation.status in {Status.EXPIRED, Status.CANCELLED} and operation.decided_at:
-        return str(Status(operation.status).label).lower()
     return _begun_note(attempt) if attempt else gettext("not yet")
 
 
@@ -208,7 +219,7 @@ def _begun_note(attempt: Attempt) -> str:
 def _applied_note(operation: Operation) -> str:
     if operation.status == Status.SUCCEEDED and operation.closed_at:
         return local_time(operation.closed_at)
-    return gettext("not applied") if operation.is_closed else gettext("not yet")
+    return gettext("not yet")
 
 
 def _confirmed_note(operation: Operation) -> str:

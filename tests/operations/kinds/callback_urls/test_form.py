@@ -24,7 +24,7 @@ def review(client: Client, url: str) -> Any:
 def test_the_review_shows_the_old_and_the_new_address(
     as_administrator: Client, provider: StubProvider
 ) -> None:
-    html = review(as_administrator, AFTER).content.decode()
+    html = review(as_administrator, AFTER).content.decode().replace("<wbr>", "")
     assert f"<h1>Send webhooks to {AFTER}</h1>" in html
     assert html.index("New URL") < html.index("Current URL") < html.index(BEFORE)
 
@@ -85,7 +85,8 @@ def test_the_longest_address_fits_into_every_column(
     operation = factories.prepared_of_kind("callback_url", sample(url=longest), administrator)
     assert len(operation.sentence) <= 200
     assert len(operation.recipient) <= 200
-    assert longest in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+    html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+    assert longest in html.replace("<wbr>", "")
 
 
 def test_an_equivalent_of_the_current_address_is_refused(
