@@ -96,7 +96,7 @@ def _kinds(rule: Rule) -> str:
     """The kinds of the rule; without any, what it can decide. Changes to Countersign itself are never refused."""
     when = rule.when
     if when.kinds:
-        return _joined([kind_name(kind) for kind in when.kinds])
+        return joined([kind_name(kind) for kind in when.kinds])
     if not rule.refuse:
         return gettext("All operations")
     if when.currencies or when.recipient or when.on_list or when.networks:
@@ -106,11 +106,16 @@ def _kinds(rule: Rule) -> str:
 
 def condition_texts(when: Conditions, time_zone: str) -> list[str]:
     """Each condition but the kind, in reading order."""
+    money = amount_text(when) if when.amount else currencies_text(when)
+    return [text for text in (money, *further_texts(when, time_zone)) if text]
+
+
+def further_texts(when: Conditions, time_zone: str) -> list[str]:
+    """Each condition but the kind, the currency and the amount."""
     texts = [
-        _amount_text(when) if when.amount else _currencies_text(when),
         _recipient_text(when.recipient) if when.recipient else "",
         gettext("to the list {name}").format(name=quoted(when.on_list)) if when.on_list else "",
-        gettext("on the network {names}").format(names=_joined(when.networks)) if when.networks else "",
+        gettext("on the network {names}").format(names=joined(when.networks)) if when.networks else "",
         gettext("prepared by {people}").format(people=people_text(when.preparer)) if when.preparer else "",
         _total_text(when.total, _currency(when)) if when.total else "",
         _hours_text(when.hours, time_zone) if when.hours else "",
@@ -124,10 +129,10 @@ def _currency(when: Conditions) -> str:
     return when.currencies.codes[0] if when.currencies else ""
 
 
-def _currencies_text(when: Conditions) -> str:
+def currencies_text(when: Conditions) -> str:
     if when.currencies is None:
         return ""
-    names = _joined(when.currencies.codes)
+    names = joined(when.currencies.codes)
     if not when.currencies.other_than:
         return gettext("in {currencies}").format(currencies=names)
     if not names:
@@ -135,7 +140,7 @@ def _currencies_text(when: Conditions) -> str:
     return gettext("in currencies other than {currencies}").format(currencies=names)
 
 
-def _amount_text(when: Conditions) -> str:
+def amount_text(when: Conditions) -> str:
     band, code = when.amount, _currency(when)
     above = f"{code} {format_amount(band.above, code)}" if band and band.above is not None else ""
     up_to = f"{code} {format_amount(band.up_to, code)}" if band and band.up_to is not None else ""
@@ -193,7 +198,7 @@ def weekday_name(day: int) -> str:
     )[day]
 
 
-def _joined(names: Sequence[str]) -> str:
+def joined(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return gettext("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])
@@ -211,7 +216,7 @@ def approved_only_text(required: RecipientRequirements) -> str:
     """Which kinds pay approved recipients only; empty if none does."""
     if not required.approved_only:
         return ""
-    kinds = _joined([kind_name(kind) for kind in required.approved_only])
+    kinds = joined([kind_name(kind) for kind in required.approved_only])
     return gettext("{kinds} can be made to approved recipients only.").format(kinds=kinds)
 
 
@@ -225,7 +230,7 @@ def _cooling_text(cooling: Cooling) -> str:
     if cooling.ceilings:
         amounts = [f"{one.currency} {format_amount(one.amount, one.currency)}" for one in cooling.ceilings]
         text = gettext("Before that, up to {amounts} in total can be paid.")
-        texts.append(text.format(amounts=_joined(amounts)))
+        texts.append(text.format(amounts=joined(amounts)))
     if cooling.extra_approval:
         texts.append(gettext("With one more approval it can be paid at once."))
     return " ".join(texts)

@@ -428,7 +428,7 @@ def test_the_review_shows_both_versions_the_replay_and_asks_for_the_reason(
     assert (
         "Transfers are refused: “No transfers” 1. Withdrawals are refused: “No withdrawals” Changed" in shown
     )
-    assert "Refused 1 More approvals 0 Fewer approvals 0 Unchanged 0" in shown
+    assert "Refused 1 More approvals 0 Fewer or other approvals 0 Unchanged 0" in shown
     refused = submit(as_administrator, reason=" ")
     assert (refused.status_code, "Enter the reason for this change." in text(refused)) == (422, True)
     operation = proposed_in_forms(as_administrator)
@@ -502,6 +502,41 @@ def test_a_version_that_permits_some_payments_needs_no_confirmation(
     assert Operation.objects.get().status == Status.PENDING
 
 
+def test_a_version_that_requires_less_is_announced_to_both_people(
+    as_administrator: Client, other_administrator: User
+) -> None:
+    for name in ("Ife Obi", "Uche Ojo", "Ada Eze"):
+        factories.person(name, Role.APPROVER)
+    when = {"kinds": ["withdrawal"], "currencies": NGN, "amount": {"above": 10_000}}
+    put_in_effect({"when": when, "levels": [{"needed": 2}]})
+    warning = "This version requires less than the rules in effect:"
+    assert warning not in page(as_administrator, DRAFT)
+    typed = {"kinds": ["withdrawal"], "needed1": "1", "position": "1"}
+    assert as_administrator.post(f"{DRAFT}rules/new/", typed).status_code == 302
+    sentence = (
+        "Withdrawals above NGN 10,000.00 would need 1 other person by rule 1, instead of 2 other people."
+    )
+    for url in (DRAFT, REVIEW):
+        assert f"{warning} {sentence}" in page(as_administrator, url), url
+    operation = proposed_in_forms(as_administrator)
+    other = factories.sign_in(Client(), other_administrator)
+    for url in (f"{SETTINGS}proposals/{operation.pk}/", operation.get_absolute_url()):
+        assert f"{warning} {sentence}" in page(other, url), url
+    put_in_effect({"levels": [{"needed": 1}]})  # instead of the version that it replaces
+    assert warning not in page(other, operation.get_absolute_url())
+    assert f"{warning} {sentence}" in page(other, f"{SETTINGS}proposals/{operation.pk}/")
+
+
+def test_the_replay_counts_approvals_of_others_as_the_announcement_does(
+    as_administrator: Client, preparer: User, approver: User
+) -> None:
+    treasury = group("Treasury", approver, factories.person("Uche Ojo", Role.APPROVER))
+    put_in_effect(levels((2, of_group(treasury))))
+    factories.prepared(preparer)
+    [found] = replay(document({"levels": [{"needed": 2}]}), clock.now()).operations
+    assert (found.needed, found.would_need, found.change) == (2, 2, Change.FEWER)
+
+
 def test_a_version_that_waits_is_named_on_the_policies_and_on_a_draft(
     as_administrator: Client, administrator: User, auditor: User
 ) -> None:
@@ -540,7 +575,7 @@ def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
     }
     as_administrator.post(f"{DRAFT}rules/1/", {"kinds": ["withdrawal"], "needed1": "2"})
     shown = page(as_administrator, f"{DRAFT}replay/")
-    assert "Refused 0 More approvals 2 Fewer approvals 0 Unchanged 1" in shown
+    assert "Refused 0 More approvals 2 Fewer or other approvals 0 Unchanged 1" in shown
     assert f"{small.reference} Withdrawals NGN 250,000.00 1 → 2 1. Withdrawals need 2 other people" in shown
     rows = list(
         csv.DictReader(io.StringIO(as_administrator.get(f"{DRAFT}replay/?format=csv").content.decode()))

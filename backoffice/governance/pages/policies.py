@@ -40,6 +40,7 @@ from backoffice.operations.kinds.approval_policy import (
     ApprovalPolicyKind,
     ApprovalPolicyPayload,
     refused_payments,
+    requires_less,
 )
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.batch import BatchKind
@@ -151,6 +152,7 @@ def draft(request: StaffRequest) -> HttpResponse:
         "is_changed": document != policy.document,
         "is_outdated": (policy.number or 0) != edited.replaces,
         "refused": refused_payments(document),
+        "less": requires_less(policy.document, document),
         "waiting": waiting_versions(request.user, policy),
         "policy": policy,
     }
@@ -254,6 +256,7 @@ def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
         "operation": operation,
         "payload": payload,
         "refused": refused_payments(payload.document),
+        "less": requires_less(old, payload.document),
         **compared(with_current_names(old), payload.document),
     }
     return render(request, "governance/policy_proposal.html", context)

@@ -34,6 +34,7 @@ from backoffice.operations.kinds.approval_policy import (
     ApprovalPolicyPayload,
     RefusedPayments,
     refused_payments,
+    requires_less,
 )
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
@@ -136,6 +137,7 @@ def _review_page(
         "problem": problem,
         "sentence": kind.sentence(payload),
         "refused": refused_payments(draft.document),
+        "less": requires_less(policy.document, draft.document),
         "waiting": waiting_versions(request.user, policy),
         "requirement": requirements.requirement_under(policy, subject),
         "replay": replayed,
