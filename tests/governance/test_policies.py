@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import time
 import uuid
 from decimal import Decimal
@@ -229,6 +230,38 @@ def test_an_invalid_rule_is_explained_and_nothing_typed_is_lost(
     assert message in text(response)
     assert f'value="{values.get("networks", "trc20")}"' in response.content.decode()
     assert "Transfers need 2 other people" in page(as_administrator, DRAFT)
+
+
+def test_an_error_is_beside_its_field_and_amounts_are_shown_with_separators(as_administrator: Client) -> None:
+    typed = {"needed1": "1", "currencies": "NGN, USD", "above": "10000000", "up_to": "20000000.5"}
+    response = as_administrator.post(f"{DRAFT}rules/new/", typed)
+    assert response.context["form"].errors == {
+        "currencies": ["An amount or a total needs exactly one currency."]
+    }
+    assert response.context["form"]["above"].value() == "10,000,000.00"
+    assert response.context["form"]["up_to"].value() == "20,000,000.50"
+    as_administrator.post(f"{DRAFT}rules/new/", {**typed, "currencies": "NGN", "position": "1"})
+    form = as_administrator.get(f"{DRAFT}rules/1/").content.decode()
+    assert 'name="above" value="10,000,000.00"' in form
+    shown = as_administrator.get(f"{SETTINGS}try/?kind=withdrawal&amount=10000000&currency=NGN")
+    assert 'name="amount" value="10,000,000.00"' in shown.content.decode()
+
+
+def test_several_rules_are_added_one_after_the_other(as_administrator: Client) -> None:
+    new = f"{DRAFT}rules/new/"
+    assert "Propose new version" in page(as_administrator, SETTINGS)
+    form = as_administrator.get(new).content.decode()
+    assert 'name="needed1" value="1"' in form
+    assert form.index("Withdrawals") < form.index("Changes") < form.index("Resumptions")
+    response = as_administrator.post(new, {"kinds": ["transfer"], "needed1": "1", "again": "1"})
+    assert response.headers["Location"] == new
+    assert "The rule was added to your draft." in page(as_administrator, new)
+    assert "Continue draft: 1 rule differs" in page(as_administrator, SETTINGS)
+    as_administrator.post(new, {"kinds": ["withdrawal"], "needed1": "1"})
+    assert "Continue draft: 2 rules differ" in page(as_administrator, SETTINGS)
+    assert reverse("governance:policy_draft") in as_administrator.get("/settings/team/").content.decode()
+    as_administrator.post(f"{DRAFT}discard/")
+    assert "Continue draft" not in page(as_administrator, SETTINGS)
 
 
 def test_people_who_are_selected_without_being_asked_for_are_not_ignored(
@@ -728,7 +761,8 @@ def test_pages_keep_their_budgets_with_two_hundred_rules(
 
 def test_a_new_rule_comes_where_it_was_put(as_administrator: Client) -> None:
     form = as_administrator.get(f"{DRAFT}rules/new/").content.decode()
-    assert '<input type="number" name="position" value="1"' in form
+    assert re.search(r'<input type="number" name="position" (?!value)', form)
+    assert "also where they are stricter" in form
     for reason, position in (
         ("Behind the others", ""),
         ("In between", "2"),

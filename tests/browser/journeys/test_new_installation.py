@@ -202,7 +202,7 @@ def put_rule_into_effect(team: Administrators) -> None:
     team.first.fill_in(currencies="NGN", above="5,000,000", needed1="1")
     team.first.page.locator("#id_of1").select_option(label="Group Treasury")
     team.first.page.get_by_text("Level 2", exact=True).click()
-    team.first.fill_in(needed2="1")
+    team.first.fill_in(needed2="1", position="1")
     team.first.page.locator("#id_of2").select_option(label="Group Directors")
     team.first.press("Save rule")
     team.first.choose("Review and submit")
