@@ -51,26 +51,39 @@ def kind_names() -> dict[str, str]:
 
 
 def rule_sentence(rule: Rule, time_zone: str) -> str:
-    """`Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury`.
+    """`Withdrawals above NGN 5,000,000.00 to new recipients need 1 of Treasury, then 2 of Directors`.
 
     `time_zone` is that of its document, in which its hours are; empty if it is not known.
     """
     what = " ".join([_kinds(rule), *condition_texts(rule.when, time_zone)])
     if rule.refuse:
         return gettext("{what} are refused: {reason}").format(what=what, reason=quoted(rule.refuse))
-    return gettext("{what} need {approvals}").format(what=what, approvals=levels_text(rule.levels))
+    template = (
+        pgettext("one other person first", "{what} need {approvals}")
+        if _begin_with_one_other(rule.levels)
+        else gettext("{what} need {approvals}")
+    )
+    return template.format(what=what, approvals=levels_text(rule.levels))
 
 
 def last_rule_sentence(levels: Levels) -> str:
     """The last rule, which fits what no other rule fits."""
-    return gettext("Everything else needs {approvals}").format(approvals=levels_text(levels))
+    template = (
+        pgettext("one other person first", "Everything else needs {approvals}")
+        if _begin_with_one_other(levels)
+        else gettext("Everything else needs {approvals}")
+    )
+    return template.format(approvals=levels_text(levels))
+
+
+def _begin_with_one_other(levels: Levels) -> bool:
+    """Whether they begin with `1 other person`, before which some languages have another word."""
+    return levels[0].of.is_everyone and levels[0].needed == 1
 
 
 def levels_text(levels: Levels) -> str:
-    """`2 of Directors after 1 of Treasury`: the last level first, as people say it."""
-    return pgettext("between approvals, the later one first", " after ").join(
-        map(level_text, reversed(levels))
-    )
+    """`1 of Treasury, then 2 of Directors`: in the order in which they approve."""
+    return pgettext("between approvals, in their order", ", then ").join(map(level_text, levels))
 
 
 def level_text(level: Level) -> str:
@@ -208,7 +221,9 @@ def recipient_texts(required: RecipientRequirements) -> dict[str, str]:
     """What is required of recipients, under the title of each part; empty where nothing is."""
     return {
         gettext("Approved recipients only"): approved_only_text(required),
-        gettext("Cooling of recipients"): _cooling_text(required.cooling) if required.cooling else "",
+        gettext("Cooling-off period for recipients"): _cooling_text(required.cooling)
+        if required.cooling
+        else "",
     }
 
 

@@ -17,7 +17,7 @@ from django.utils.html import strip_tags
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.groups import rename_group
-from backoffice.accounts.models import User
+from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
 from backoffice.governance import urls
@@ -161,7 +161,7 @@ def test_a_version_is_proposed_in_forms_and_approved_by_another_administrator(
         "of2": f"group:{directors.pk}",
     }
     assert as_administrator.post(f"{DRAFT}rules/new/", RULE | values).status_code == 302
-    sentence = "Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury"
+    sentence = "Withdrawals above NGN 5,000,000.00 to new recipients need 1 of Treasury, then 2 of Directors"
     shown = page(as_administrator, DRAFT)
     assert sentence in shown
     assert "Added" in shown
@@ -274,11 +274,14 @@ def test_people_who_are_selected_without_being_asked_for_are_not_ignored(
 
 def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: User) -> None:
     as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["withdrawal"], "needed1": "2"})
-    problem = "Rule 1 cannot be satisfied for Conversions: too few people can give 2 other people. Nothing"
-    assert problem in page(as_administrator, REVIEW)
+    problem = "Rule 1 cannot be satisfied for Conversions: too few people can give 2 other people."
+    shown = page(as_administrator, REVIEW)
+    assert f"Cannot be submitted: {problem}" in shown
+    assert "Nothing was changed." not in shown
     response = submit(as_administrator)
     assert response.status_code == 422
-    assert problem in text(response)
+    assert f"{problem} Nothing was changed." in text(response)
+    assert "Cannot be submitted" not in text(response)
     assert not Operation.objects.exists()
     assert "Withdrawals need 2 other people" in page(as_administrator, DRAFT)
 
@@ -338,6 +341,38 @@ def test_the_first_draft_is_in_the_time_zone_of_who_edits_it(
     assert '<option value="Asia/Tokyo" selected>' in as_administrator.get(LISTS).content.decode()
 
 
+def test_the_zone_of_the_first_version_is_explained_and_is_no_change(
+    as_administrator: Client, administrator: User, other_administrator: User
+) -> None:
+    assert other_administrator
+    User.objects.filter(pk=administrator.pk).update(time_zone="Europe/Berlin")
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "refuse": "No transfers"})
+    explained = "in the time zone Europe/Berlin: the first version begins with that of your account"
+    for url in (DRAFT, REVIEW):
+        shown = page(as_administrator, url)
+        assert explained in shown, url
+        assert "Time zone for hours" not in shown, url
+    for _ in range(4):
+        as_administrator.post(f"{DRAFT}rules/1/move/", {"to": "remove"})
+    operation = proposed_in_forms(as_administrator)
+    assert "another time zone" not in operation.sentence
+    assert "Time zone for hours Europe/Berlin" in page(as_administrator, operation.get_absolute_url())
+
+
+def test_the_review_says_of_which_group_nobody_can_approve_yet(
+    as_administrator: Client, approver: User, second_approver: User
+) -> None:
+    new = factories.person("Not Ready", Role.APPROVER)
+    AuthenticatorDevice.objects.filter(user=new).delete()
+    board, treasury = group("Board", new), group("Treasury", approver)
+    of = {"kinds": ["transfer"], "needed1": "1"}
+    for found in (board, treasury):
+        as_administrator.post(f"{DRAFT}rules/new/", of | {"of1": f"group:{found.pk}"})
+    shown = page(as_administrator, REVIEW)
+    assert "Nobody in Board has finished the set-up yet." in shown
+    assert "Nobody in Treasury" not in shown
+
+
 REQUIREMENTS = f"{DRAFT}recipients/"
 
 
@@ -364,9 +399,9 @@ def test_requirements_for_recipients_are_proposed_in_a_form_and_seen_by_who_appr
     for text_ in (*texts, before):
         assert text_ in shown
     operation = proposed_in_forms(as_administrator)
-    assert operation.sentence.endswith("other requirements for recipients")
+    assert operation.sentence.endswith("changed requirements for recipients")
     other = factories.sign_in(Client(), other_administrator)
-    facts = f"Cooling of recipients {texts[1]} Cooling of recipients, before {before}"
+    facts = f"Cooling-off period for recipients {texts[1]} Cooling-off period for recipients, before {before}"
     assert facts in page(other, operation.get_absolute_url())
     compared = page(other, f"{SETTINGS}proposals/{operation.pk}/")
     assert f"{before} {texts[1]} Changed" in compared
@@ -486,7 +521,7 @@ def test_a_draft_that_changes_nothing_is_not_submitted(as_administrator: Client)
     put_in_effect({"when": {"kinds": ["transfer"], "recipient": "new"}, "refuse": "No transfers"})
     answer = submit(as_administrator)
     assert (answer.status_code, Operation.objects.exists()) == (422, False)
-    assert "Nothing differs from now." in text(answer)
+    assert "No changes from the rules in effect." in text(answer)
 
 
 @pytest.mark.parametrize(
@@ -633,7 +668,7 @@ def test_the_replay_says_which_recipients_would_have_been_refused(
     as_administrator.post(REQUIREMENTS, {"approved_only": ["withdrawal"], "hours": "24"})
     shown = page(as_administrator, f"{DRAFT}replay/")
     assert "1 → Refused Withdrawals can be made to approved recipients only." in shown
-    assert "Cooling of recipients is not replayed." in shown
+    assert "The cooling-off period for recipients is not replayed." in shown
 
 
 def test_the_replay_of_a_batch_says_which_recipients_would_have_been_refused(
@@ -795,9 +830,7 @@ def test_an_account_added_to_a_list_is_shown_and_counted_wherever_it_is_judged(
     assert (added in shown, removed in shown, "0123456789" in shown) == (True, True, False)
     operation = proposed_in_forms(as_administrator)
     as_other = factories.sign_in(Client(), other_administrator)
-    assert "with 1 rule into effect, 2 changes to recipient lists" in page(
-        as_other, operation.get_absolute_url()
-    )
+    assert "into effect: 1 rule, 2 changes to recipient lists" in page(as_other, operation.get_absolute_url())
     shown = page(as_other, operation.get_absolute_url())
     assert "Recipients on lists 1 added, 1 removed" in shown
     assert "account 5555555555 at bank 044" in shown
@@ -817,7 +850,7 @@ def test_another_time_zone_is_shown_and_counted_wherever_it_is_judged(
     assert zones in page(as_administrator, DRAFT)
     operation = proposed_in_forms(as_administrator)
     as_other = factories.sign_in(Client(), other_administrator)
-    assert "into effect, another time zone for hours" in page(as_other, operation.get_absolute_url())
+    assert "another time zone for hours" in page(as_other, operation.get_absolute_url())
     assert "Time zone for hours Africa/Lagos (before: UTC)" in page(as_other, operation.get_absolute_url())
     assert zones in page(as_other, f"{SETTINGS}proposals/{operation.pk}/")
     factories.approve(operation, other_administrator)

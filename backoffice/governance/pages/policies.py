@@ -152,8 +152,9 @@ def draft(request: StaffRequest) -> HttpResponse:
         "document": document,
         "requirements": _in_words(document.recipients),
         "demanded": _demanded_beyond(document),
-        **compared(policy.document, document, leave_out=Difference.SAME),
+        **compared(policy.document, document, leave_out=Difference.SAME, is_first=policy.number is None),
         "is_changed": document != policy.document,
+        "is_first": policy.number is None,
         "is_outdated": (policy.number or 0) != edited.replaces,
         "refused": refused_payments(document),
         "less": requires_less(policy.document, document),
@@ -267,7 +268,7 @@ def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
         "payload": payload,
         "refused": refused_payments(payload.document),
         "less": requires_less(old, payload.document),
-        **compared(with_current_names(old), payload.document),
+        **compared(with_current_names(old), payload.document, is_first=not payload.replaces),
     }
     return render(request, "governance/policy_proposal.html", context)
 

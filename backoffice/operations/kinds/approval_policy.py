@@ -142,8 +142,8 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
     def sentence(self, payload: ApprovalPolicyPayload) -> str:
         count = len(payload.document.rules)
         counted = ngettext(
-            "Put approval policy {version} with {count} rule into effect",
-            "Put approval policy {version} with {count} rules into effect",
+            "Put approval policy {version} into effect: {count} rule",
+            "Put approval policy {version} into effect: {count} rules",
             count,
         )
         texts = [counted.format(version=payload.replaces + 1, count=count)]
@@ -156,7 +156,7 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
         if payload.time_zone_before:
             texts.append(gettext("another time zone for hours"))
         if payload.recipients_before is not None:
-            texts.append(gettext("other requirements for recipients"))
+            texts.append(gettext("changed requirements for recipients"))
         return ", ".join(texts)
 
     def recipient(self, payload: ApprovalPolicyPayload) -> Recipient:

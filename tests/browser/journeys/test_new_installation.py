@@ -211,7 +211,7 @@ def put_rule_into_effect(team: Administrators) -> None:
     expect(steps.badge(team.first.page)).to_have_text("Pending")
     team.second.approve()
     expect(team.second.page.get_by_role("main")).to_contain_text(
-        "Withdrawals above NGN 5,000,000.00 need 1 of Directors after 1 of Treasury"
+        "Withdrawals above NGN 5,000,000.00 need 1 of Treasury, then 1 of Directors"
     )
 
 
