@@ -12,11 +12,12 @@ _NAMED_AT_MOST = 500
 
 
 def compared(
-    old: PolicyDocument, new: PolicyDocument, *, leave_out: Difference | None = None
+    old: PolicyDocument, new: PolicyDocument, *, leave_out: Difference | None = None, is_first: bool = False
 ) -> dict[str, Any]:
     """What the comparison of a page shows: rules without those of this difference, changed requirements of
     recipients, changed lists, the zones.
 
+    The rules of the configuration have no hours, so the first version (`is_first`) has no other zone than they have.
     Recipients on lists are shown with their names in the register. One query if a list differs.
     """
     lists = compare_lists(old, new)
@@ -27,7 +28,7 @@ def compared(
             (each, *([texts[key] for key in keys] for keys in (each.removed, each.added))) for each in lists
         ],
         "compared_recipients": list(compare_recipients(old.recipients, new.recipients).values()),
-        "zones": (old.time_zone, new.time_zone) if old.time_zone != new.time_zone else None,
+        "zones": (old.time_zone, new.time_zone) if old.time_zone != new.time_zone and not is_first else None,
     }
 
 

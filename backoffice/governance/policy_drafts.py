@@ -16,6 +16,7 @@ from backoffice.operations.states import Status
 from backoffice.policies.document import PolicyDocument
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
 from backoffice.policies.names import with_current_names
+from backoffice.policies.sentences import Difference, compare
 
 _DRAFT = "policy_draft"
 
@@ -64,6 +65,14 @@ def keep_draft(request: StaffRequest, draft: PolicyDraft, **changes: Any) -> Non
     """Keep the draft with these members of the document changed."""
     document = draft.document.model_copy(update=changes)
     request.session[_DRAFT] = {"replaces": draft.replaces, "document": document.stored()}
+
+
+def own_changes(request: StaffRequest, policy: PolicyInEffect) -> int | None:
+    """How many rules of the kept draft differ from those in effect; None if there is no draft."""
+    if _DRAFT not in request.session:
+        return None
+    rules = compare(policy.document, read_draft(request, policy).document)
+    return sum(one.difference != Difference.SAME for one in rules)
 
 
 def drop_draft(request: StaffRequest) -> None:

@@ -14,9 +14,12 @@ from pydantic import ValidationError
 from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
+from backoffice.core.fields import normalized_text
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger import accounts as ledger
+from backoffice.operations.kinds.base import KindSection
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.policies.document import (
     MOST_APPROVALS,
     MOST_LEVELS,
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 _ANY = ("", _("Any"))
 _DAYS_OF_A_WEEK = 7
+_MOST_BOXES = 30
+"""More people than that are a list to scroll."""
 
 
 class AmountField(forms.CharField):
@@ -54,6 +59,23 @@ class AmountField(forms.CharField):
         if text and amount is None:
             raise forms.ValidationError(gettext("Enter an amount, such as 5,000,000."))
         return amount
+
+    def prepare_value(self, value: Any) -> Any:
+        """`10,000,000.00`, also for what was typed as 10000000."""
+        amount = searched_amount(str(value)) if value not in {None, ""} else None
+        if amount is None:
+            return value
+        return f"{amount:,.{max(2, len(normalized_text(amount).partition('.')[2]))}f}"
+
+
+def _kind_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """All kinds, those that move money first."""
+    names = kind_names()
+    money = {kind.name for kind in KINDS.values() if kind.section == KindSection.MONEY}
+    return [
+        (gettext("Payments"), [(kind, name) for kind, name in names.items() if kind in money]),
+        (gettext("Changes"), [(kind, name) for kind, name in names.items() if kind not in money]),
+    ]
 
 
 class PeopleChoices:
@@ -175,15 +197,16 @@ class RuleForm(PageForm):
         required=False,
         min_value=1,
         help_text=_(
-            "Only the first matching rule applies: put a narrow rule before a wide one. If empty, it comes after the "
-            "other rules."
+            "Rules are checked from the top; the first that fits decides. If empty, the rule comes after the others "
+            "and decides only what none of them does. Before others, it decides instead of them, also where they are "
+            "stricter."
         ),
     )
 
     def __init__(self, *args: Any, people: PeopleChoices, lists: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.people = people
-        self._set_choices("kinds", list(kind_names().items()))
+        self._set_choices("kinds", _kind_choices())
         self._set_choices("on_list", [("", gettext("Any")), *((name, name) for name in lists)])
         self._set_choices("preparer", people.of_preparers)
         self._set_choices("weekdays", [(day, weekday_name(day)) for day in range(_DAYS_OF_A_WEEK)])
@@ -200,7 +223,9 @@ class RuleForm(PageForm):
                 required=False,
                 help_text=_("Only if “Approvers” is “Named people”."),
                 choices=named,
-                widget=forms.SelectMultiple(attrs={"size": 4}),
+                widget=forms.CheckboxSelectMultiple
+                if len(named) <= _MOST_BOXES
+                else forms.SelectMultiple(attrs={"size": 8}),
             )
 
     def _set_choices(self, name: str, choices: list[Any]) -> None:
@@ -248,7 +273,7 @@ class RuleForm(PageForm):
                 self.rule = Rule(when=self._conditions(), refuse=values["refuse"], levels=self._levels())
             except ValidationError as exc:
                 for error in exc.errors():
-                    self.add_error(None, _sentence_of(error["msg"]))
+                    self.add_error(*_field_and_sentence(error["msg"]))
         return values
 
     def _refuse_what_would_be_ignored(self, values: dict[str, Any]) -> None:
@@ -376,24 +401,37 @@ def _known_in(names: Sequence[str], known: Collection[str], message: str) -> tup
     return tuple(dict.fromkeys(spelled[name.casefold()] for name in names))
 
 
-_SENTENCES: "dict[str, StrOrPromise]" = {
-    "an amount needs exactly one currency": _("An amount or a total needs exactly one currency."),
-    "the lower end is not below the upper end": _("“Amount above” must be less than “Amount up to”."),
-    "fewer people are named than must approve": _(
-        "A level names fewer people than the approvals it requires."
+_SENTENCES: "dict[str, tuple[str | None, StrOrPromise]]" = {
+    "an amount needs exactly one currency": (
+        "currencies",
+        _("An amount or a total needs exactly one currency."),
     ),
-    "a rule refuses with a reason, or requires at least one approval": _(
-        "Enter how many must approve, or a reason to refuse, not both."
+    "the lower end is not below the upper end": (
+        "up_to",
+        _("“Amount above” must be less than “Amount up to”."),
     ),
-    "at least one weekday, each once": _("Select at least one weekday."),
-    "the start is the end": _("“From” and “To” are the same time. Leave both empty for whole days."),
-    "at least one currency": _("Enter at least one currency."),
+    "fewer people are named than must approve": (
+        None,
+        _("A level names fewer people than the approvals it requires."),
+    ),
+    "a rule refuses with a reason, or requires at least one approval": (
+        None,
+        _("Enter how many must approve, or a reason to refuse, not both."),
+    ),
+    "at least one weekday, each once": ("weekdays", _("Select at least one weekday.")),
+    "the start is the end": (
+        "end",
+        _("“From” and “To” are the same time. Leave both empty for whole days."),
+    ),
+    "at least one currency": ("currencies", _("Enter at least one currency.")),
 }
 
 
-def _sentence_of(message: str) -> str:
-    found = next((text for code, text in _SENTENCES.items() if code in message), None)
-    return str(found or gettext("The rule is not valid. Check its fields."))
+def _field_and_sentence(message: str) -> tuple[str | None, str]:
+    """What pydantic refused, in words, and the field to which it belongs, if it is one."""
+    found = next((one for code, one in _SENTENCES.items() if code in message), None)
+    name, text = found or (None, gettext("The rule is not valid. Check its fields."))
+    return name, str(text)
 
 
 class TryForm(PageForm):
@@ -432,7 +470,7 @@ class TryForm(PageForm):
     def __init__(self, *args: Any, people: PeopleChoices, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         kind: Any = self.fields["kind"]
-        kind.choices = list(kind_names().items())
+        kind.choices = _kind_choices()
         preparer: Any = self.fields["preparer"]
         preparer.choices = [(str(pk), label) for pk, label in people.labels.items()]
 

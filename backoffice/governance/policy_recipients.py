@@ -26,17 +26,17 @@ class RequirementsForm(PageForm):
         widget=forms.CheckboxSelectMultiple,
     )
     hours = forms.IntegerField(
-        label=_("Cooling period in hours"),
+        label=_("Cooling-off period in hours"),
         required=False,
         min_value=1,
         max_value=MOST_COOLING_HOURS,
         help_text=_(
             "An approved recipient that is new or changed cannot be paid before the end of this period. Empty: no "
-            "cooling period."
+            "cooling-off period."
         ),
     )
     extra_approval = forms.BooleanField(
-        label=_("One more approval takes the place of cooling"), required=False
+        label=_("Allow one more approval instead of cooling-off"), required=False
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -45,7 +45,7 @@ class RequirementsForm(PageForm):
         kinds: Any = self.fields["approved_only"]
         kinds.choices = [(kind, kind_name(kind)) for kind in KINDS_THAT_PAY]
         for code in CURRENCIES:
-            label = gettext("Payable during cooling, {currency}").format(currency=code)
+            label = gettext("Allowed during cooling-off, {currency}").format(currency=code)
             self.fields[f"ceiling_{code}"] = AmountField(label=label, required=False, max_length=40)
 
     @property

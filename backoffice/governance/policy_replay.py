@@ -1,4 +1,5 @@
-"""A version of the policies over past operations: which would have been refused, or needed more or fewer approvals.
+"""A version of the policies over past operations: which would have been refused, or needed more, fewer or other
+approvals.
 
 Each operation is described as it was when it was prepared, so what was known then decides, not what is known now. Only
 the roles and groups of its preparer are those of now. Whether its recipient had to be approved is replayed; cooling is
@@ -7,11 +8,13 @@ not.
 
 import csv
 import io
+import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -31,8 +34,8 @@ from backoffice.operations.kinds.batch import BatchKind, BatchPayload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
-from backoffice.policies.document import LAST_RULE, PolicyDocument, approvals_in
-from backoffice.policies.evaluator import Evaluator, strictest
+from backoffice.policies.document import LAST_RULE, Level, Levels, PolicyDocument, approvals_in, read_levels
+from backoffice.policies.evaluator import Evaluator, requires_less, strictest
 from backoffice.policies.sentences import approved_only_text, kind_name, last_rule_sentence, rule_sentences
 
 REPLAYED_DAYS = 90
@@ -44,7 +47,7 @@ class Change(TextChoices):
 
     REFUSED = "refused", _("Refused")
     MORE = "more", _("More approvals")
-    FEWER = "fewer", _("Fewer approvals")
+    FEWER = "fewer", _("Fewer or other approvals")
     SAME = "same", _("Unchanged")
 
 
@@ -98,7 +101,7 @@ class Replay:
 
 
 _COLUMNS = ("id", "reference", "kind", "payload", "currency", "amount", "recipient_key")
-_FURTHER = ("preparer_id", "prepared_at", "approvals_needed")
+_FURTHER = ("preparer_id", "prepared_at", "approvals_needed", "levels")
 
 
 def replay(document: PolicyDocument, now: datetime) -> Replay:
@@ -126,7 +129,7 @@ def replay(document: PolicyDocument, now: datetime) -> Replay:
 
 
 def _subject(row: tuple[Any, ...]) -> StoredSubject:
-    pk, _reference, kind, payload, currency, amount, key, preparer, at, _needed = row
+    pk, _reference, kind, payload, currency, amount, key, preparer, at, *_needed = row
     own = Debit(currency, amount) if amount is not None else None
     return StoredSubject(
         pk, KINDS[kind], payload, preparer, "", at, own, is_stored=True, key=key or "", stored=payload
@@ -167,19 +170,26 @@ def _replayed(
         one.kind in document.recipients.approved_only and one.recipient and not one.recipient.is_saved
         for one in described
     )
-    pk, reference, kind, _payload, currency, amount, _key, _preparer, at, needed = row
+    pk, reference, kind, _payload, currency, amount, _key, _preparer, at, needed, stored = row
     would_need = approvals_in(decision.rule.levels)
     change = (
         Change.REFUSED
         if decision.rule.refuse or is_not_approved
+        else Change.FEWER
+        if _is_less(json.dumps(stored), needed, decision.rule.levels)
         else Change.MORE
         if would_need > needed
-        else Change.FEWER
-        if would_need < needed
         else Change.SAME
     )
     rule = 0 if is_not_approved else decision.number
     return ReplayedOperation(pk, reference, kind, currency, amount, at, needed, would_need, rule, change)
+
+
+@lru_cache(maxsize=1000)
+def _is_less(stored: str, needed: int, levels: Levels) -> bool:
+    """As `requires_less` of the levels that an operation needed, which earlier releases did not store."""
+    read = json.loads(stored)
+    return requires_less((Level(needed=needed),) if read is None else read_levels(read), levels)
 
 
 def sentences_by_number(document: PolicyDocument) -> list[str]:

@@ -512,6 +512,7 @@ class Refusal(TextChoices):
         "policy_outdated",
         _("Another version took effect meanwhile. Nothing was changed. Prepare it again from the new rules."),
     )
+    POLICY_UNCHANGED = ("policy_unchanged", _("No changes from the rules in effect. Nothing was prepared."))
     POLICY_UNSATISFIABLE = (
         "policy_unsatisfiable",
         _(

@@ -124,6 +124,22 @@ class Evaluator:
                 return Decision(number, rule)
         raise AssertionError("the last rule fits everything")
 
+    def fitting(self, operation: DescribedOperation, conditions: Collection[Condition]) -> int:
+        """The rules that fit the operation as far as these conditions go, as bits: the first rule is the lowest."""
+        bits = 0
+        for place, rule in enumerate(self._rules):
+            if all(fits(operation) for condition, fits in rule[1] if condition in conditions):
+                bits |= 1 << place
+        return bits
+
+    def asking(self, conditions: Collection[Condition]) -> int:
+        """The rules that have one of these conditions, as bits."""
+        return sum(
+            1 << place
+            for place, rule in enumerate(self._rules)
+            if any(condition in conditions for condition, _ in rule[1])
+        )
+
     def misses(self, operation: DescribedOperation) -> list[list[Condition]]:
         """Of each rule before the one that decides, the conditions that do not fit."""
         before = self._rules[: self.decide(operation).number - 1]
@@ -290,6 +306,22 @@ def _with_the_rest(levels: Levels, others: Levels) -> Levels:
         if missing:
             rest.append(Level(needed=missing, of=other.of))
     return (*levels, *rest)
+
+
+def requires_less(old: Levels, new: Levels) -> bool:
+    """Whether the new levels can be complete while the old ones lack an approval: fewer are needed, or of others.
+
+    The names of people and groups do not matter, only who they are. Nor does the order of the levels.
+    """
+    before, after = ([_without_names(level) for level in levels] for levels in (old, new))
+    return len(_with_the_rest(tuple(after), tuple(before))) > len(after)
+
+
+def _without_names(level: Level) -> Level:
+    of = level.of
+    group = of.group and of.group.model_copy(update={"name": ""})
+    named = [one.model_copy(update={"name": ""}) for one in sorted(of.named, key=lambda one: one.id)]
+    return level.model_copy(update={"of": of.model_copy(update={"group": group, "named": tuple(named)})})
 
 
 def strictest(decisions: Iterable[Decision]) -> Decision:

@@ -51,26 +51,39 @@ def kind_names() -> dict[str, str]:
 
 
 def rule_sentence(rule: Rule, time_zone: str) -> str:
-    """`Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury`.
+    """`Withdrawals above NGN 5,000,000.00 to new recipients need 1 of Treasury, then 2 of Directors`.
 
     `time_zone` is that of its document, in which its hours are; empty if it is not known.
     """
     what = " ".join([_kinds(rule), *condition_texts(rule.when, time_zone)])
     if rule.refuse:
         return gettext("{what} are refused: {reason}").format(what=what, reason=quoted(rule.refuse))
-    return gettext("{what} need {approvals}").format(what=what, approvals=levels_text(rule.levels))
+    template = (
+        pgettext("one other person first", "{what} need {approvals}")
+        if _begin_with_one_other(rule.levels)
+        else gettext("{what} need {approvals}")
+    )
+    return template.format(what=what, approvals=levels_text(rule.levels))
 
 
 def last_rule_sentence(levels: Levels) -> str:
     """The last rule, which fits what no other rule fits."""
-    return gettext("Everything else needs {approvals}").format(approvals=levels_text(levels))
+    template = (
+        pgettext("one other person first", "Everything else needs {approvals}")
+        if _begin_with_one_other(levels)
+        else gettext("Everything else needs {approvals}")
+    )
+    return template.format(approvals=levels_text(levels))
+
+
+def _begin_with_one_other(levels: Levels) -> bool:
+    """Whether they begin with `1 other person`, before which some languages have another word."""
+    return levels[0].of.is_everyone and levels[0].needed == 1
 
 
 def levels_text(levels: Levels) -> str:
-    """`2 of Directors after 1 of Treasury`: the last level first, as people say it."""
-    return pgettext("between approvals, the later one first", " after ").join(
-        map(level_text, reversed(levels))
-    )
+    """`1 of Treasury, then 2 of Directors`: in the order in which they approve."""
+    return pgettext("between approvals, in their order", ", then ").join(map(level_text, levels))
 
 
 def level_text(level: Level) -> str:
@@ -96,7 +109,7 @@ def _kinds(rule: Rule) -> str:
     """The kinds of the rule; without any, what it can decide. Changes to Countersign itself are never refused."""
     when = rule.when
     if when.kinds:
-        return _joined([kind_name(kind) for kind in when.kinds])
+        return joined([kind_name(kind) for kind in when.kinds])
     if not rule.refuse:
         return gettext("All operations")
     if when.currencies or when.recipient or when.on_list or when.networks:
@@ -106,11 +119,16 @@ def _kinds(rule: Rule) -> str:
 
 def condition_texts(when: Conditions, time_zone: str) -> list[str]:
     """Each condition but the kind, in reading order."""
+    money = amount_text(when) if when.amount else currencies_text(when)
+    return [text for text in (money, *further_texts(when, time_zone)) if text]
+
+
+def further_texts(when: Conditions, time_zone: str) -> list[str]:
+    """Each condition but the kind, the currency and the amount."""
     texts = [
-        _amount_text(when) if when.amount else _currencies_text(when),
         _recipient_text(when.recipient) if when.recipient else "",
         gettext("to the list {name}").format(name=quoted(when.on_list)) if when.on_list else "",
-        gettext("on the network {names}").format(names=_joined(when.networks)) if when.networks else "",
+        gettext("on the network {names}").format(names=joined(when.networks)) if when.networks else "",
         gettext("prepared by {people}").format(people=people_text(when.preparer)) if when.preparer else "",
         _total_text(when.total, _currency(when)) if when.total else "",
         _hours_text(when.hours, time_zone) if when.hours else "",
@@ -124,10 +142,10 @@ def _currency(when: Conditions) -> str:
     return when.currencies.codes[0] if when.currencies else ""
 
 
-def _currencies_text(when: Conditions) -> str:
+def currencies_text(when: Conditions) -> str:
     if when.currencies is None:
         return ""
-    names = _joined(when.currencies.codes)
+    names = joined(when.currencies.codes)
     if not when.currencies.other_than:
         return gettext("in {currencies}").format(currencies=names)
     if not names:
@@ -135,7 +153,7 @@ def _currencies_text(when: Conditions) -> str:
     return gettext("in currencies other than {currencies}").format(currencies=names)
 
 
-def _amount_text(when: Conditions) -> str:
+def amount_text(when: Conditions) -> str:
     band, code = when.amount, _currency(when)
     above = f"{code} {format_amount(band.above, code)}" if band and band.above is not None else ""
     up_to = f"{code} {format_amount(band.up_to, code)}" if band and band.up_to is not None else ""
@@ -193,7 +211,7 @@ def weekday_name(day: int) -> str:
     )[day]
 
 
-def _joined(names: Sequence[str]) -> str:
+def joined(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return gettext("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])
@@ -203,7 +221,9 @@ def recipient_texts(required: RecipientRequirements) -> dict[str, str]:
     """What is required of recipients, under the title of each part; empty where nothing is."""
     return {
         gettext("Approved recipients only"): approved_only_text(required),
-        gettext("Cooling of recipients"): _cooling_text(required.cooling) if required.cooling else "",
+        gettext("Cooling-off period for recipients"): _cooling_text(required.cooling)
+        if required.cooling
+        else "",
     }
 
 
@@ -211,7 +231,7 @@ def approved_only_text(required: RecipientRequirements) -> str:
     """Which kinds pay approved recipients only; empty if none does."""
     if not required.approved_only:
         return ""
-    kinds = _joined([kind_name(kind) for kind in required.approved_only])
+    kinds = joined([kind_name(kind) for kind in required.approved_only])
     return gettext("{kinds} can be made to approved recipients only.").format(kinds=kinds)
 
 
@@ -225,7 +245,7 @@ def _cooling_text(cooling: Cooling) -> str:
     if cooling.ceilings:
         amounts = [f"{one.currency} {format_amount(one.amount, one.currency)}" for one in cooling.ceilings]
         text = gettext("Before that, up to {amounts} in total can be paid.")
-        texts.append(text.format(amounts=_joined(amounts)))
+        texts.append(text.format(amounts=joined(amounts)))
     if cooling.extra_approval:
         texts.append(gettext("With one more approval it can be paid at once."))
     return " ".join(texts)

@@ -70,7 +70,7 @@ def test_a_large_withdrawal_waits_for_its_second_level(history: SampleOperations
     history.make_half_approved()
     operation = Operation.objects.get(kind="withdrawal")
     assert operation.status == Status.PENDING
-    assert "1 of Directors after 1 of Treasury" in operation.rule_sentence
+    assert "1 of Treasury, then 1 of Directors" in operation.rule_sentence
 
 
 def test_it_violates_no_integrity_check(history: SampleOperations) -> None:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import time
 import uuid
 from decimal import Decimal
@@ -16,7 +17,7 @@ from django.utils.html import strip_tags
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.groups import rename_group
-from backoffice.accounts.models import User
+from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
 from backoffice.governance import urls
@@ -160,7 +161,7 @@ def test_a_version_is_proposed_in_forms_and_approved_by_another_administrator(
         "of2": f"group:{directors.pk}",
     }
     assert as_administrator.post(f"{DRAFT}rules/new/", RULE | values).status_code == 302
-    sentence = "Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury"
+    sentence = "Withdrawals above NGN 5,000,000.00 to new recipients need 1 of Treasury, then 2 of Directors"
     shown = page(as_administrator, DRAFT)
     assert sentence in shown
     assert "Added" in shown
@@ -231,6 +232,38 @@ def test_an_invalid_rule_is_explained_and_nothing_typed_is_lost(
     assert "Transfers need 2 other people" in page(as_administrator, DRAFT)
 
 
+def test_an_error_is_beside_its_field_and_amounts_are_shown_with_separators(as_administrator: Client) -> None:
+    typed = {"needed1": "1", "currencies": "NGN, USD", "above": "10000000", "up_to": "20000000.5"}
+    response = as_administrator.post(f"{DRAFT}rules/new/", typed)
+    assert response.context["form"].errors == {
+        "currencies": ["An amount or a total needs exactly one currency."]
+    }
+    assert response.context["form"]["above"].value() == "10,000,000.00"
+    assert response.context["form"]["up_to"].value() == "20,000,000.50"
+    as_administrator.post(f"{DRAFT}rules/new/", {**typed, "currencies": "NGN", "position": "1"})
+    form = as_administrator.get(f"{DRAFT}rules/1/").content.decode()
+    assert 'name="above" value="10,000,000.00"' in form
+    shown = as_administrator.get(f"{SETTINGS}try/?kind=withdrawal&amount=10000000&currency=NGN")
+    assert 'name="amount" value="10,000,000.00"' in shown.content.decode()
+
+
+def test_several_rules_are_added_one_after_the_other(as_administrator: Client) -> None:
+    new = f"{DRAFT}rules/new/"
+    assert "Propose new version" in page(as_administrator, SETTINGS)
+    form = as_administrator.get(new).content.decode()
+    assert 'name="needed1" value="1"' in form
+    assert form.index("Withdrawals") < form.index("Changes") < form.index("Resumptions")
+    response = as_administrator.post(new, {"kinds": ["transfer"], "needed1": "1", "again": "1"})
+    assert response.headers["Location"] == new
+    assert "The rule was added to your draft." in page(as_administrator, new)
+    assert "Continue draft: 1 rule differs" in page(as_administrator, SETTINGS)
+    as_administrator.post(new, {"kinds": ["withdrawal"], "needed1": "1"})
+    assert "Continue draft: 2 rules differ" in page(as_administrator, SETTINGS)
+    assert reverse("governance:policy_draft") in as_administrator.get("/settings/team/").content.decode()
+    as_administrator.post(f"{DRAFT}discard/")
+    assert "Continue draft" not in page(as_administrator, SETTINGS)
+
+
 def test_people_who_are_selected_without_being_asked_for_are_not_ignored(
     as_administrator: Client, approver: User
 ) -> None:
@@ -241,11 +274,14 @@ def test_people_who_are_selected_without_being_asked_for_are_not_ignored(
 
 def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: User) -> None:
     as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["withdrawal"], "needed1": "2"})
-    problem = "Rule 1 cannot be satisfied for Conversions: too few people can give 2 other people. Nothing"
-    assert problem in page(as_administrator, REVIEW)
+    problem = "Rule 1 cannot be satisfied for Conversions: too few people can give 2 other people."
+    shown = page(as_administrator, REVIEW)
+    assert f"Cannot be submitted: {problem}" in shown
+    assert "Nothing was changed." not in shown
     response = submit(as_administrator)
     assert response.status_code == 422
-    assert problem in text(response)
+    assert f"{problem} Nothing was changed." in text(response)
+    assert "Cannot be submitted" not in text(response)
     assert not Operation.objects.exists()
     assert "Withdrawals need 2 other people" in page(as_administrator, DRAFT)
 
@@ -305,6 +341,38 @@ def test_the_first_draft_is_in_the_time_zone_of_who_edits_it(
     assert '<option value="Asia/Tokyo" selected>' in as_administrator.get(LISTS).content.decode()
 
 
+def test_the_zone_of_the_first_version_is_explained_and_is_no_change(
+    as_administrator: Client, administrator: User, other_administrator: User
+) -> None:
+    assert other_administrator
+    User.objects.filter(pk=administrator.pk).update(time_zone="Europe/Berlin")
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "refuse": "No transfers"})
+    explained = "in the time zone Europe/Berlin: the first version begins with that of your account"
+    for url in (DRAFT, REVIEW):
+        shown = page(as_administrator, url)
+        assert explained in shown, url
+        assert "Time zone for hours" not in shown, url
+    for _ in range(4):
+        as_administrator.post(f"{DRAFT}rules/1/move/", {"to": "remove"})
+    operation = proposed_in_forms(as_administrator)
+    assert "another time zone" not in operation.sentence
+    assert "Time zone for hours Europe/Berlin" in page(as_administrator, operation.get_absolute_url())
+
+
+def test_the_review_says_of_which_group_nobody_can_approve_yet(
+    as_administrator: Client, approver: User, second_approver: User
+) -> None:
+    new = factories.person("Not Ready", Role.APPROVER)
+    AuthenticatorDevice.objects.filter(user=new).delete()
+    board, treasury = group("Board", new), group("Treasury", approver)
+    of = {"kinds": ["transfer"], "needed1": "1"}
+    for found in (board, treasury):
+        as_administrator.post(f"{DRAFT}rules/new/", of | {"of1": f"group:{found.pk}"})
+    shown = page(as_administrator, REVIEW)
+    assert "Nobody in Board has finished the set-up yet." in shown
+    assert "Nobody in Treasury" not in shown
+
+
 REQUIREMENTS = f"{DRAFT}recipients/"
 
 
@@ -331,9 +399,9 @@ def test_requirements_for_recipients_are_proposed_in_a_form_and_seen_by_who_appr
     for text_ in (*texts, before):
         assert text_ in shown
     operation = proposed_in_forms(as_administrator)
-    assert operation.sentence.endswith("other requirements for recipients")
+    assert operation.sentence.endswith("changed requirements for recipients")
     other = factories.sign_in(Client(), other_administrator)
-    facts = f"Cooling of recipients {texts[1]} Cooling of recipients, before {before}"
+    facts = f"Cooling-off period for recipients {texts[1]} Cooling-off period for recipients, before {before}"
     assert facts in page(other, operation.get_absolute_url())
     compared = page(other, f"{SETTINGS}proposals/{operation.pk}/")
     assert f"{before} {texts[1]} Changed" in compared
@@ -428,7 +496,7 @@ def test_the_review_shows_both_versions_the_replay_and_asks_for_the_reason(
     assert (
         "Transfers are refused: “No transfers” 1. Withdrawals are refused: “No withdrawals” Changed" in shown
     )
-    assert "Refused 1 More approvals 0 Fewer approvals 0 Unchanged 0" in shown
+    assert "Refused 1 More approvals 0 Fewer or other approvals 0 Unchanged 0" in shown
     refused = submit(as_administrator, reason=" ")
     assert (refused.status_code, "Enter the reason for this change." in text(refused)) == (422, True)
     operation = proposed_in_forms(as_administrator)
@@ -453,7 +521,7 @@ def test_a_draft_that_changes_nothing_is_not_submitted(as_administrator: Client)
     put_in_effect({"when": {"kinds": ["transfer"], "recipient": "new"}, "refuse": "No transfers"})
     answer = submit(as_administrator)
     assert (answer.status_code, Operation.objects.exists()) == (422, False)
-    assert "Nothing differs from now." in text(answer)
+    assert "No changes from the rules in effect." in text(answer)
 
 
 @pytest.mark.parametrize(
@@ -502,6 +570,41 @@ def test_a_version_that_permits_some_payments_needs_no_confirmation(
     assert Operation.objects.get().status == Status.PENDING
 
 
+def test_a_version_that_requires_less_is_announced_to_both_people(
+    as_administrator: Client, other_administrator: User
+) -> None:
+    for name in ("Ife Obi", "Uche Ojo", "Ada Eze"):
+        factories.person(name, Role.APPROVER)
+    when = {"kinds": ["withdrawal"], "currencies": NGN, "amount": {"above": 10_000}}
+    put_in_effect({"when": when, "levels": [{"needed": 2}]})
+    warning = "This version requires less than the rules in effect:"
+    assert warning not in page(as_administrator, DRAFT)
+    typed = {"kinds": ["withdrawal"], "needed1": "1", "position": "1"}
+    assert as_administrator.post(f"{DRAFT}rules/new/", typed).status_code == 302
+    sentence = (
+        "Withdrawals above NGN 10,000.00 would need 1 other person by rule 1, instead of 2 other people."
+    )
+    for url in (DRAFT, REVIEW):
+        assert f"{warning} {sentence}" in page(as_administrator, url), url
+    operation = proposed_in_forms(as_administrator)
+    other = factories.sign_in(Client(), other_administrator)
+    for url in (f"{SETTINGS}proposals/{operation.pk}/", operation.get_absolute_url()):
+        assert f"{warning} {sentence}" in page(other, url), url
+    put_in_effect({"levels": [{"needed": 1}]})  # instead of the version that it replaces
+    assert warning not in page(other, operation.get_absolute_url())
+    assert f"{warning} {sentence}" in page(other, f"{SETTINGS}proposals/{operation.pk}/")
+
+
+def test_the_replay_counts_approvals_of_others_as_the_announcement_does(
+    as_administrator: Client, preparer: User, approver: User
+) -> None:
+    treasury = group("Treasury", approver, factories.person("Uche Ojo", Role.APPROVER))
+    put_in_effect(levels((2, of_group(treasury))))
+    factories.prepared(preparer)
+    [found] = replay(document({"levels": [{"needed": 2}]}), clock.now()).operations
+    assert (found.needed, found.would_need, found.change) == (2, 2, Change.FEWER)
+
+
 def test_a_version_that_waits_is_named_on_the_policies_and_on_a_draft(
     as_administrator: Client, administrator: User, auditor: User
 ) -> None:
@@ -540,7 +643,7 @@ def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
     }
     as_administrator.post(f"{DRAFT}rules/1/", {"kinds": ["withdrawal"], "needed1": "2"})
     shown = page(as_administrator, f"{DRAFT}replay/")
-    assert "Refused 0 More approvals 2 Fewer approvals 0 Unchanged 1" in shown
+    assert "Refused 0 More approvals 2 Fewer or other approvals 0 Unchanged 1" in shown
     assert f"{small.reference} Withdrawals NGN 250,000.00 1 → 2 1. Withdrawals need 2 other people" in shown
     rows = list(
         csv.DictReader(io.StringIO(as_administrator.get(f"{DRAFT}replay/?format=csv").content.decode()))
@@ -565,7 +668,7 @@ def test_the_replay_says_which_recipients_would_have_been_refused(
     as_administrator.post(REQUIREMENTS, {"approved_only": ["withdrawal"], "hours": "24"})
     shown = page(as_administrator, f"{DRAFT}replay/")
     assert "1 → Refused Withdrawals can be made to approved recipients only." in shown
-    assert "Cooling of recipients is not replayed." in shown
+    assert "The cooling-off period for recipients is not replayed." in shown
 
 
 def test_the_replay_of_a_batch_says_which_recipients_would_have_been_refused(
@@ -693,7 +796,8 @@ def test_pages_keep_their_budgets_with_two_hundred_rules(
 
 def test_a_new_rule_comes_where_it_was_put(as_administrator: Client) -> None:
     form = as_administrator.get(f"{DRAFT}rules/new/").content.decode()
-    assert '<input type="number" name="position" value="1"' in form
+    assert re.search(r'<input type="number" name="position" (?!value)', form)
+    assert "also where they are stricter" in form
     for reason, position in (
         ("Behind the others", ""),
         ("In between", "2"),
@@ -726,9 +830,7 @@ def test_an_account_added_to_a_list_is_shown_and_counted_wherever_it_is_judged(
     assert (added in shown, removed in shown, "0123456789" in shown) == (True, True, False)
     operation = proposed_in_forms(as_administrator)
     as_other = factories.sign_in(Client(), other_administrator)
-    assert "with 1 rule into effect, 2 changes to recipient lists" in page(
-        as_other, operation.get_absolute_url()
-    )
+    assert "into effect: 1 rule, 2 changes to recipient lists" in page(as_other, operation.get_absolute_url())
     shown = page(as_other, operation.get_absolute_url())
     assert "Recipients on lists 1 added, 1 removed" in shown
     assert "account 5555555555 at bank 044" in shown
@@ -748,7 +850,7 @@ def test_another_time_zone_is_shown_and_counted_wherever_it_is_judged(
     assert zones in page(as_administrator, DRAFT)
     operation = proposed_in_forms(as_administrator)
     as_other = factories.sign_in(Client(), other_administrator)
-    assert "into effect, another time zone for hours" in page(as_other, operation.get_absolute_url())
+    assert "another time zone for hours" in page(as_other, operation.get_absolute_url())
     assert "Time zone for hours Africa/Lagos (before: UTC)" in page(as_other, operation.get_absolute_url())
     assert zones in page(as_other, f"{SETTINGS}proposals/{operation.pk}/")
     factories.approve(operation, other_administrator)

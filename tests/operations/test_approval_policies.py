@@ -70,7 +70,7 @@ def test_an_operation_keeps_its_version_rule_and_levels(
     operation.refresh_from_db()
     assert (operation.policy_version, operation.approvals_needed, operation.rule["number"]) == (1, 2, "2")
     assert operation.rule_sentence == (
-        "Policy 1, rule 2: All operations above NGN 1,000,000.00 need 1 of Directors after 1 of Treasury."
+        "Policy 1, rule 2: All operations above NGN 1,000,000.00 need 1 of Treasury, then 1 of Directors."
     )
     assert [level.of.group and level.of.group.name for level in operation.required_levels] == [
         "Treasury",

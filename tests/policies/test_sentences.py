@@ -24,7 +24,7 @@ DIRECTORS, TREASURY = {"group": {"id": 1, "name": "Directors"}}, {"group": {"id"
                 },
                 "levels": [{"needed": 1, "of": TREASURY}, {"needed": 2, "of": DIRECTORS}],
             },
-            "Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury",
+            "Withdrawals above NGN 5,000,000.00 to new recipients need 1 of Treasury, then 2 of Directors",
         ),
         (
             {"when": {"kinds": ["withdrawal", "transfer"]}, "levels": [{"needed": 1}]},

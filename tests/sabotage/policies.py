@@ -301,6 +301,22 @@ POLICIES = (
         _FORMS + "test_refusing_payments_without_exception_is_confirmed_by_both_people",
     ),
     Safeguard(
+        "a version that requires less is announced",
+        "backoffice.operations.kinds.approval_policy:requires_less",
+        {"    return requires_less_texts(old, new, kind_facts())\n": "    return RequiresLess()\n"},
+        _FORMS + "test_a_version_that_requires_less_is_announced_to_both_people",
+    ),
+    Safeguard(
+        "approvals of others are less than those of a group",
+        "backoffice.policies.evaluator:requires_less",
+        {
+            "    return len(_with_the_rest(tuple(after), tuple(before))) > len(after)\n": (
+                "    return approvals_in(tuple(after)) < approvals_in(tuple(before))\n"
+            )
+        },
+        "tests/policies/test_weakening.py::test_what_requires_less_is_said_in_one_sentence[of others]",
+    ),
+    Safeguard(
         "a draft that changed after its review is not submitted",
         "backoffice.governance.pages.policy_submission:propose",
         {'    if request.POST.get("reviewed") != draft.document.digest:\n': "    if False:\n"},

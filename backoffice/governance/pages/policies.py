@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.models import User
@@ -18,6 +20,7 @@ from backoffice.governance.policy_comparison import compared
 from backoffice.governance.policy_drafts import (
     drop_draft,
     keep_draft,
+    own_changes,
     policy_or_404,
     read_draft,
     waiting_versions,
@@ -40,6 +43,7 @@ from backoffice.operations.kinds.approval_policy import (
     ApprovalPolicyKind,
     ApprovalPolicyPayload,
     refused_payments,
+    requires_less,
 )
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.batch import BatchKind
@@ -79,6 +83,7 @@ def in_effect(request: StaffRequest) -> HttpResponse:
     context = {
         **_shown(policy),
         "waiting": waiting_versions(request.user, policy),
+        "own_changes": own_changes(request, policy),
         "refused": refused_payments(policy.document),
         "demanded": _demanded_beyond(policy.document),
         "versions": PolicyVersion.objects.all()[:_EARLIER_VERSIONS],
@@ -147,10 +152,12 @@ def draft(request: StaffRequest) -> HttpResponse:
         "document": document,
         "requirements": _in_words(document.recipients),
         "demanded": _demanded_beyond(document),
-        **compared(policy.document, document, leave_out=Difference.SAME),
+        **compared(policy.document, document, leave_out=Difference.SAME, is_first=policy.number is None),
         "is_changed": document != policy.document,
+        "is_first": policy.number is None,
         "is_outdated": (policy.number or 0) != edited.replaces,
         "refused": refused_payments(document),
+        "less": requires_less(policy.document, document),
         "waiting": waiting_versions(request.user, policy),
         "policy": policy,
     }
@@ -160,7 +167,10 @@ def draft(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
-    """Add a rule, at first before the others, or edit this one in its place."""
+    """Add a rule where it was put, after the others if nowhere, or edit this one in its place.
+
+    "Save rule and add another" opens the empty form again.
+    """
     edited = read_draft(request)
     document = edited.document
     rule = _rule_or_404(document, number) if number else None
@@ -168,7 +178,7 @@ def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
         request.POST or None,
         people=PeopleChoices(),
         lists=[each.name for each in document.lists],
-        initial=rule_initial(rule) if rule else {"weekdays": list(range(7)), "position": 1},
+        initial=rule_initial(rule) if rule else {"weekdays": list(range(7)), "needed1": 1},
     )
     if form.is_valid() and form.rule is not None:
         rules = list(document.rules)
@@ -178,7 +188,10 @@ def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
             position = form.cleaned_data["position"] or len(rules) + 1
             rules.insert(position - 1, form.rule)
         keep_draft(request, edited, rules=tuple(rules))
-        return redirect("governance:policy_draft")
+        if "again" not in request.POST:
+            return redirect("governance:policy_draft")
+        messages.success(request, gettext("The rule was added to your draft."))
+        return redirect("governance:policy_new_rule")
     status = 422 if form.is_bound else 200
     context = {"form": form, "number": number, "document": document}
     return render(request, "governance/policy_rule.html", context, status=status)
@@ -254,7 +267,8 @@ def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
         "operation": operation,
         "payload": payload,
         "refused": refused_payments(payload.document),
-        **compared(with_current_names(old), payload.document),
+        "less": requires_less(old, payload.document),
+        **compared(with_current_names(old), payload.document, is_first=not payload.replaces),
     }
     return render(request, "governance/policy_proposal.html", context)
 

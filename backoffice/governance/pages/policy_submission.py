@@ -34,8 +34,11 @@ from backoffice.operations.kinds.approval_policy import (
     ApprovalPolicyPayload,
     RefusedPayments,
     refused_payments,
+    requires_less,
 )
 from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.kinds.satisfiability import groups_without_enrolled_people
+from backoffice.operations.kinds.staffing import Staffing
 from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.refusals import Refusal
@@ -71,12 +74,20 @@ def review(request: StaffRequest) -> HttpResponse:
     """Old beside new, the replay, and what would prevent the submission."""
     policy = policy_or_404()
     draft = read_draft(request, policy)
-    form = SubmissionForm(refused=refused_payments(draft.document))
+    form, staffing = SubmissionForm(refused=refused_payments(draft.document)), Staffing.now()
+    problem = ""
     try:
-        _check(draft, policy)
+        _check(draft, policy, staffing)
     except OperationError as exc:
-        return _review_page(request, draft, policy, form, str(exc))
-    return _review_page(request, draft, policy, form)
+        problem = gettext("Cannot be submitted: {problem}").format(problem=_before_submission(str(exc)))
+    return _review_page(request, draft, policy, form, problem, staffing=staffing)
+
+
+def _before_submission(problem: str) -> str:
+    """The problem without what it says of an attempt: nothing was submitted yet."""
+    for outcome in (gettext("Nothing was changed."), gettext("Nothing was prepared.")):
+        problem = problem.replace(outcome, "").strip()
+    return problem
 
 
 @require_POST
@@ -87,16 +98,16 @@ def propose(request: StaffRequest) -> HttpResponse:
     if before is not None:
         messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
         return redirect(before)
-    policy = policy_or_404()
+    policy, staffing = policy_or_404(), Staffing.now()
     draft = read_draft(request, policy)
     form = SubmissionForm(request.POST, refused=refused_payments(draft.document))
     if not form.is_valid():
-        return _review_page(request, draft, policy, form, status=422)
+        return _review_page(request, draft, policy, form, staffing=staffing, status=422)
     if request.POST.get("reviewed") != draft.document.digest:
         changed = gettext("Not submitted: the details changed after your review. Check them again.")
-        return _review_page(request, draft, policy, form, changed, status=422)
+        return _review_page(request, draft, policy, form, changed, staffing=staffing, status=422)
     try:
-        _check(draft, policy)
+        _check(draft, policy, staffing)
         operation = prepare_operation(
             _submission(request),
             actor=request.user,
@@ -104,18 +115,18 @@ def propose(request: StaffRequest) -> HttpResponse:
             payload=_payload(draft, policy, form.cleaned_data["reason"]),
         )
     except OperationError as exc:
-        return _review_page(request, draft, policy, form, str(exc), status=422)
+        return _review_page(request, draft, policy, form, str(exc), staffing=staffing, status=422)
     drop_draft(request)
     messages.success(request, gettext("Submitted for approval. Another administrator must approve it."))
     return redirect(operation)
 
 
-def _check(draft: PolicyDraft, policy: PolicyInEffect) -> None:
+def _check(draft: PolicyDraft, policy: PolicyInEffect, staffing: Staffing) -> None:
     """Raises OperationError with what would prevent the submission."""
     check_replaces_newest(draft.replaces)
-    check_policy(draft.document)
+    check_policy(draft.document, staffing)
     if draft.document == policy.document:
-        raise OperationError(Refusal.NOTHING_CHANGES)
+        raise OperationError(Refusal.POLICY_UNCHANGED)
 
 
 def _review_page(
@@ -125,6 +136,7 @@ def _review_page(
     form: SubmissionForm,
     problem: str = "",
     *,
+    staffing: Staffing,
     status: int = 200,
 ) -> HttpResponse:
     payload, submission = _payload(draft, policy), _submission(request)
@@ -136,13 +148,17 @@ def _review_page(
         "problem": problem,
         "sentence": kind.sentence(payload),
         "refused": refused_payments(draft.document),
+        "less": requires_less(policy.document, draft.document),
+        "not_set_up": groups_without_enrolled_people(draft.document, staffing),
         "waiting": waiting_versions(request.user, policy),
         "requirement": requirements.requirement_under(policy, subject),
         "replay": replayed,
         "changes": [(change.label, replayed.totals[change.value]) for change in Change],
         "submission": submission,
         "reviewed": draft.document.digest,
-        **compared(policy.document, draft.document),
+        "is_first": policy.number is None,
+        "document": draft.document,
+        **compared(policy.document, draft.document, is_first=policy.number is None),
     }
     return render(request, "governance/policy_review.html", context, status=status)
 
@@ -166,7 +182,7 @@ def _payload(draft: PolicyDraft, policy: PolicyInEffect, reason: str = "") -> Ap
         removed=count[Difference.REMOVED],
         listed=sum(len(one.added) for one in lists),
         unlisted=sum(len(one.removed) for one in lists),
-        time_zone_before=old.time_zone if old.time_zone != document.time_zone else "",
+        time_zone_before=old.time_zone if draft.replaces and old.time_zone != document.time_zone else "",
         recipients_before=old.recipients if old.recipients != document.recipients else None,
         reason=reason,
     )

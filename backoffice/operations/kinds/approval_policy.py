@@ -20,6 +20,7 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
 from backoffice.policies.document import PolicyDocument, RecipientRequirements
 from backoffice.policies.evaluator import never_permitted
+from backoffice.policies.models import AlteredPolicyError, policy_in_effect
 from backoffice.policies.sentences import (
     ComparedRule,
     compare_recipients,
@@ -27,7 +28,10 @@ from backoffice.policies.sentences import (
     recipient_texts,
     rule_sentences,
 )
+from backoffice.policies.weakening import KindFacts
+from backoffice.policies.weaker_sentences import RequiresLess, requires_less_texts
 from backoffice.recipients.keys import key_text
+from backoffice.settings_values import KINDS_THAT_PAY
 
 
 class ApprovalPolicyPayload(Payload):
@@ -85,6 +89,29 @@ def refused_payments(document: PolicyDocument) -> RefusedPayments | None:
     return RefusedPayments(*(text.format(kinds=names) for text in texts))
 
 
+def kind_facts() -> list[KindFacts]:
+    """Every kind as the comparison of two versions needs it (`requires_less_texts`)."""
+    in_files = [kind.name for kind in KINDS.values() if kind.file_fields]
+    return [
+        KindFacts(
+            kind.name,
+            decided_as=tuple((kind.name, row) for row in in_files)
+            if kind.name == BatchKind.name
+            else ((kind.name, *kind.ruled_as_well_as),),
+            has_amount=kind.section == KindSection.MONEY,
+            has_recipient=kind.name in {*KINDS_THAT_PAY, BatchKind.name},
+            has_rows=kind.name == BatchKind.name,
+            is_refusable=kind.name == BatchKind.name or not isinstance(kind, LocalKind),
+        )
+        for kind in KINDS.values()
+    ]
+
+
+def requires_less(old: PolicyDocument, new: PolicyDocument) -> RequiresLess:
+    """What the new version requires less than the old one, in words. It is a warning, and refuses nothing."""
+    return requires_less_texts(old, new, kind_facts())
+
+
 class ApprovalPolicyForm(KindForm):
     """A version is proposed on its own pages."""
 
@@ -115,8 +142,8 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
     def sentence(self, payload: ApprovalPolicyPayload) -> str:
         count = len(payload.document.rules)
         counted = ngettext(
-            "Put approval policy {version} with {count} rule into effect",
-            "Put approval policy {version} with {count} rules into effect",
+            "Put approval policy {version} into effect: {count} rule",
+            "Put approval policy {version} into effect: {count} rules",
             count,
         )
         texts = [counted.format(version=payload.replaces + 1, count=count)]
@@ -129,7 +156,7 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
         if payload.time_zone_before:
             texts.append(gettext("another time zone for hours"))
         if payload.recipients_before is not None:
-            texts.append(gettext("other requirements for recipients"))
+            texts.append(gettext("changed requirements for recipients"))
         return ", ".join(texts)
 
     def recipient(self, payload: ApprovalPolicyPayload) -> Recipient:
@@ -184,7 +211,7 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
 
     def cautions(self, payload: ApprovalPolicyPayload) -> list[str]:
         refused = refused_payments(payload.document)
-        return [refused.warning] if refused else []
+        return [*([refused.warning] if refused else []), *_less_than_in_effect(payload)]
 
     def acknowledgement(self, payload: ApprovalPolicyPayload) -> str:
         refused = refused_payments(payload.document)
@@ -192,6 +219,20 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
 
     def initial(self, payload: ApprovalPolicyPayload) -> dict[str, Any]:
         return {}
+
+
+def _less_than_in_effect(payload: ApprovalPolicyPayload) -> list[str]:
+    """What a version that waits requires less than the one in effect; nothing if it cannot replace that one."""
+    try:
+        policy = policy_in_effect()
+    except AlteredPolicyError:
+        return []
+    if payload.replaces != (policy.number or 0):
+        return []
+    less = requires_less(policy.document, payload.document)
+    if not less:
+        return []
+    return [" ".join(filter(None, (less.title, *less.sentences, *less.rest)))]
 
 
 def _changed_requirements(payload: ApprovalPolicyPayload) -> dict[str, ComparedRule]:

@@ -54,10 +54,13 @@ def check_replaces_newest(number: int) -> None:
         raise PolicyOutdatedError
 
 
-def check_policy(document: PolicyDocument) -> None:
-    """Raises PolicyNamesOutdatedError, or PolicyUnsatisfiableError with the first rule that cannot be satisfied."""
+def check_policy(document: PolicyDocument, staffing: Staffing | None = None) -> None:
+    """Raises PolicyNamesOutdatedError, or PolicyUnsatisfiableError with the first rule that cannot be satisfied.
+
+    `staffing` is that of now, if it is read already.
+    """
     _check_names(document)
-    check_satisfiable(document, Staffing.now())
+    check_satisfiable(document, staffing or Staffing.now())
 
 
 def _check_names(document: PolicyDocument) -> None:

@@ -202,7 +202,7 @@ def put_rule_into_effect(team: Administrators) -> None:
     team.first.fill_in(currencies="NGN", above="5,000,000", needed1="1")
     team.first.page.locator("#id_of1").select_option(label="Group Treasury")
     team.first.page.get_by_text("Level 2", exact=True).click()
-    team.first.fill_in(needed2="1")
+    team.first.fill_in(needed2="1", position="1")
     team.first.page.locator("#id_of2").select_option(label="Group Directors")
     team.first.press("Save rule")
     team.first.choose("Review and submit")
@@ -211,7 +211,7 @@ def put_rule_into_effect(team: Administrators) -> None:
     expect(steps.badge(team.first.page)).to_have_text("Pending")
     team.second.approve()
     expect(team.second.page.get_by_role("main")).to_contain_text(
-        "Withdrawals above NGN 5,000,000.00 need 1 of Directors after 1 of Treasury"
+        "Withdrawals above NGN 5,000,000.00 need 1 of Treasury, then 1 of Directors"
     )
 
 

@@ -30,7 +30,7 @@ def test_the_rule_the_levels_and_the_people_are_named(
     operation: Operation, approver: User, second_approver: User
 ) -> None:
     shown = shown_to(approver, operation)
-    assert "Policy 1, rule 1: All operations need 1 of Directors after 1 of Treasury." in shown
+    assert "Policy 1, rule 1: All operations need 1 of Treasury, then 1 of Directors." in shown
     assert "1 of Treasury · 1 approval missing 1 of Directors · later" in shown
     assert "Can approve Amara Okafor" in shown
     assert "Chidi Nwosu, Ngozi Eze · not in the current level" in shown
