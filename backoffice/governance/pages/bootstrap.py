@@ -95,7 +95,7 @@ def _link_page(request: StaffRequest, person: User, token: str) -> HttpResponse:
     """The link, shown only now; or the Team page once it was mailed."""
     shown: dict[str, object] = {"person": person, "shown": setup_address(request, token)}
     by_mail = may_mail_links() and "mail" in request.POST
-    if by_mail and mailed(request, person, shown, has_start_code=False):
+    if by_mail and mailed(request, person, shown):
         return redirect("governance:team")
     return render(request, "governance/second_administrator.html", shown)
 
