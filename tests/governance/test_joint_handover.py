@@ -320,7 +320,7 @@ def test_after_a_joint_approval_and_on_the_overview_one_button_leads_to_all_code
     client, before = sign_in(Client(), second_administrator), sign_in(Client(), administrator)
     decided = {"operation": [f"{one.reference}:{one.digest}" for one in waiting]}
     result = client.post(reverse("operations:bulk_approve"), decided).content.decode()
-    query = urlencode(references(*waiting[::-1]), doseq=True).replace("&", "&amp;")
+    query = urlencode(references(*waiting), doseq=True).replace("&", "&amp;")
     assert f'href="{CODES}?{query}">Show 2 start codes…</a>' in result
     overview = client.get(reverse("operations:overview")).content.decode()
     assert f'href="{CODES}">Show 2 start codes…</a>' in overview

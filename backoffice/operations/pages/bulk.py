@@ -45,7 +45,6 @@ from backoffice.operations.pages.operation.forms import BaseDecisionForm, Decisi
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.policy import has_approved
 from backoffice.operations.selectors import (
-    NEWEST_FIRST,
     first_payment_text,
     visible_operations,
     with_first_payment,
@@ -90,12 +89,13 @@ class BulkRejectionForm(_BulkForm):
 
 
 def selected_operations(user: User, references: Collection[str]) -> list[Operation]:
-    """The operations of these references that this user may see, the newest first, with their approvals.
+    """The operations of these references that this user may see, with their approvals, in the order in which they were
+    prepared: as on the page of their preparer, so that two people can go through both lists together.
 
     Each has what `selectors.first_payment_text` needs.
     """
     found = with_first_payment(visible_operations(user)).filter(reference__in=references)
-    return list(found.prefetch_related("approvals").order_by(*NEWEST_FIRST))
+    return list(found.prefetch_related("approvals").order_by("prepared_at", "pk"))
 
 
 @dataclass(frozen=True)
