@@ -26,6 +26,7 @@ urlpatterns = [
     path("team/invited/", invitations.invited, name="invited"),
     path("team/first-steps/", bootstrap.bootstrap, name="bootstrap"),
     path("team/first-steps/<int:pk>/link/", bootstrap.renew_link, name="renew_link"),
+    path("team/invited/live/", invitations.invited_live, name="invited_live"),
     path("team/links/", joint_handover.joint_handover, {"part": "link"}, name="links"),
     path("team/start-codes/", joint_handover.joint_handover, {"part": "code"}, name="start_codes"),
     path("team/links/<uuid:pk>/", handover.handover, name="handover"),

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.contrib.messages.storage.base import Message
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,6 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
+from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
@@ -37,6 +40,7 @@ from backoffice.operations.kinds.staff_change import (
 )
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.bulk import references_query
+from backoffice.operations.pages.operation.status import POLL_SECONDS_PEOPLE
 from backoffice.operations.pages.prepare import submitted_text
 from backoffice.operations.permissions import PROPOSE
 from backoffice.operations.selectors import visible_operations
@@ -260,6 +264,27 @@ def invited(request: StaffRequest) -> HttpResponse:
 
     Redirects to the Team page if the URL names none of the user's.
     """
+    operations = _named_in(request)
+    if not operations:
+        return redirect("governance:team")
+    return render(request, "governance/invited.html", _invited_context(request, operations))
+
+
+@does_not_extend_session
+@require_safe
+@permission_required((VIEW_TEAM, PROPOSE), raise_exception=True)
+def invited_live(request: StaffRequest) -> HttpResponse:
+    """204 while the open page is up to date; otherwise its whole content."""
+    operations = _named_in(request)
+    context = _invited_context(request, operations) if operations else {}
+    if not operations or request.GET.get("seen") == context["seen"]:
+        return HttpResponse(status=204)
+    notices = [Message(messages.INFO, gettext("This page was updated."))]
+    return render(request, "governance/_invited.html", context | {"notices": notices})
+
+
+def _named_in(request: StaffRequest) -> list[Operation]:
+    """The user's own invitations that the URL names, in that order."""
     references = [one for one in request.GET.getlist("operation")[:MAX_PEOPLE] if one.isprintable()]
     found = visible_operations(request.user).filter(
         preparer=request.user,
@@ -267,20 +292,25 @@ def invited(request: StaffRequest) -> HttpResponse:
         payload__change=StaffChange.INVITE,
         reference__in=references,
     )
-    operations = sorted(found, key=lambda one: references.index(one.reference))
-    if not operations:
-        return redirect("governance:team")
+    return sorted(found, key=lambda one: references.index(one.reference))
+
+
+def _invited_context(request: StaffRequest, operations: Sequence[Operation]) -> dict[str, Any]:
+    """While one of them is open, the page polls with its fingerprint `seen`."""
     rows = prepared_invitations(operations, request.user)
     waiting = [row for row in rows if row.operation.status == Status.PENDING]
-    context = {
+    shown = [(row.status, row.own_page_reason, row.has_link, row.passed_on) for row in rows]
+    return {
         "rows": rows,
         "together": sum(not row.own_page_reason for row in waiting),
         "alone": sum(bool(row.own_page_reason) for row in waiting),
         "links": sum(row.has_link for row in rows),
         "query": references_query(operations),
         "may_mail": may_mail_links(),
+        "seen": sha256(repr(shown).encode()).hexdigest()[:12],
+        "polls": not all(one.is_closed for one in operations),
+        "pace": POLL_SECONDS_PEOPLE,
     }
-    return render(request, "governance/invited.html", context)
 
 
 def prepared_invitations(operations: Sequence[Operation], reader: User) -> list[PreparedInvitation]:
