@@ -1,5 +1,8 @@
 """First steps of a new installation: the first administrator invites the second one, or renews that link."""
 
+from functools import cache
+from typing import cast
+
 from django import forms
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
@@ -100,6 +103,13 @@ def _link_page(request: StaffRequest, person: User, token: str) -> HttpResponse:
     return render(request, "governance/second_administrator.html", shown)
 
 
-def first_steps(_request: HttpRequest) -> dict[str, object]:
-    """Context processor: `are_first_steps_open` and `team_state`, each read only if a template uses it."""
-    return {"are_first_steps_open": lambda: bootstrap_state().is_open, "team_state": team_state}
+def first_steps(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `are_first_steps_open`, `invited_alone` (the second administrator until the set-up is
+    finished) and `team_state`, each read only if a template uses it.
+    """
+    state = cache(bootstrap_state)
+    return {
+        "are_first_steps_open": lambda: state().is_open,
+        "invited_alone": lambda: list(state().invited) if state().is_open else [],
+        "team_state": lambda: team_state(cast(User, request.user)),
+    }
