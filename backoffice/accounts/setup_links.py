@@ -3,6 +3,7 @@
 Neither can open the account with one half, so only the person who is given both can.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,8 @@ from backoffice.core import clock
 
 MOST_TO_PASS_ON = 10
 """How many of them the overview lists."""
+MOST_TOGETHER = 20
+"""How many one page shows or mails."""
 
 
 class HandoverError(Exception):
@@ -113,10 +116,40 @@ def links_to_pass_on() -> QuerySet[SetupLink]:
 
 
 def halves_to_pass_on(person: User) -> list[Handover]:
-    """The links and start codes that this person has not passed on yet, the oldest first. One query."""
+    """The first links and start codes that this person has not passed on yet, the oldest first. One query."""
     own = Q(link_for=person, link_shown_at=None) | Q(code_for=person, code_shown_at=None)
     found = links_to_pass_on().filter(own).select_related("user").order_by("created_at", "pk")
-    return [Handover(link, link.link_for_id == person.pk, None) for link in found[:MOST_TO_PASS_ON]]
+    return [Handover(link, link.link_for_id == person.pk, None) for link in found[:MOST_TOGETHER]]
+
+
+def open_halves(person: User, part: str) -> QuerySet[SetupLink]:
+    """The valid links of which this person has not passed on this part yet: the "link", or the "code"."""
+    unseen = {"link_for": person, "link_shown_at": None}
+    return links_to_pass_on().filter(
+        **unseen if part == "link" else {"code_for": person, "code_shown_at": None}
+    )
+
+
+@dataclass(frozen=True)
+class PassedOn:
+    """When a person viewed a half, or had the link mailed."""
+
+    at: datetime
+    is_mailed: bool
+
+
+def halves_passed_on(person: User, operations: Collection[UUID], *, since: datetime) -> dict[UUID, PassedOn]:
+    """When this person passed on the own half of the links of these operations, from the audit log since they were
+    applied. One query.
+    """
+    actions = [Action.SETUP_LINK_MAILED, Action.SETUP_LINK_SHOWN, Action.START_CODE_SHOWN]
+    ids = {str(one): one for one in operations}
+    entries = Entry.objects.filter(action__in=actions, actor=person, at__gte=since)
+    found = entries.filter(detail__operation__in=list(ids))
+    return {
+        ids[entry.detail["operation"]]: PassedOn(entry.at, entry.action == Action.SETUP_LINK_MAILED)
+        for entry in reversed(found)
+    }
 
 
 def handover_progress(
@@ -169,9 +202,10 @@ def show_handover(
 
 
 @transaction.atomic(durable=True)
-def record_shown_instead(person: User, *, actor: User) -> None:
+def record_shown_instead(person: User, *, actor: User, operation: UUID | None = None) -> None:
     """The mail with the link could not be sent, so the page shows the link to this person."""
-    record(Action.SETUP_LINK_SHOWN, actor=actor, target=person)
+    detail = {} if operation is None else {"operation": str(operation)}
+    record(Action.SETUP_LINK_SHOWN, actor=actor, target=person, **detail)
 
 
 def _is_stored(link: SetupLink, changes: dict[str, object]) -> bool:

@@ -6,7 +6,20 @@ from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Case, Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Value, When
+from django.db.models import (
+    Aggregate,
+    Case,
+    Count,
+    Exists,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    Value,
+    When,
+)
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -21,7 +34,8 @@ from backoffice.accounts.rights import (
     latest_restricting_changes,
 )
 from backoffice.accounts.roles import Role, active_administrators, enrolled_people, people_not_set_up
-from backoffice.operations.kinds.staff_change import StaffChangeKind
+from backoffice.accounts.setup_links import open_halves
+from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeKind
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.selectors import IS_OPEN
 from backoffice.policies.models import PolicyVersion
@@ -66,12 +80,20 @@ class FirstSteps:
 class TeamGaps:
     """What the steps on groups and people still lack."""
 
-    empty_group: str
-    """The name of a group without an active member; empty if there is none."""
+    empty_groups: list[str]
+    """The names of the groups without an active member."""
     has_preparer: bool
     has_approver: bool
+    are_enough_invited: bool
+    """Whether the accounts that are not set up yet would be enough, or invitations wait for approval."""
+    waiting: int
+    """How many invitations wait for approval."""
     unfinished: int
     """How many active accounts have no authenticator yet."""
+    links: int
+    """How many links the reader has to pass on."""
+    codes: int
+    """How many start codes the reader has to pass on."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +106,15 @@ class TeamState:
     review_due_at: datetime | None
 
 
-def team_state() -> TeamState:
+def team_state(reader: User) -> TeamState:
     """The first steps, and when the access review is due. One query."""
     alone = BreakGlassChange.objects.unacknowledged().filter(change=AccountChange.INVITED_ALONE)
     preparers = enrolled_people().filter(groups__name=Role.PREPARER)
     approvers = enrolled_people().filter(groups__name=Role.APPROVER)
+    active = User.objects.filter(is_active=True)
+    invited_approvers = active.filter(groups__name=Role.APPROVER)
+    invited = active.filter(Exists(invited_approvers.exclude(pk=OuterRef("pk"))), groups__name=Role.PREPARER)
+    waiting = Operation.objects.filter(IS_OPEN, kind=StaffChangeKind.name, payload__change=StaffChange.INVITE)
     empty_groups = active_groups().exclude(
         Exists(enrolled_people().filter(memberships__group=OuterRef("pk")))
     )
@@ -109,16 +135,36 @@ def team_state() -> TeamState:
         .values_list(
             Exists(User.objects.exclude(groups__name=Role.ADMINISTRATOR)),
             Coalesce(Subquery(last_review), "created_at"),
-            Coalesce(Subquery(empty_groups.values("name")[:1]), Value("")),
+            Subquery(
+                empty_groups.order_by().values(one=Value(1)).annotate(names=_Lines("name")).values("names")
+            ),
             Exists(preparers),
             Exists(approvers),
+            Exists(invited) | Exists(waiting),
+            _count(waiting),
             _count(people_not_set_up()),
+            _count(open_halves(reader, "link")),
+            _count(open_halves(reader, "code")),
             *(Case(When(done, then=True), default=False) for done in steps.values()),
         )[0]
     )
-    has_others, began, empty_group, has_preparer, has_approver, unfinished, *done = found
-    gaps = TeamGaps(empty_group, has_preparer, has_approver, unfinished)
+    has_others, began, empty, *rest = found
+    about_people, done = rest[: -len(steps)], rest[-len(steps) :]
+    gaps = TeamGaps(sorted((empty or "").splitlines()), *about_people)
     return TeamState(FirstSteps(*done), gaps, has_others, review_due_after(began))
+
+
+class _Lines(Aggregate):
+    """The texts of a column, one a line."""
+
+    function = "GROUP_CONCAT"
+    template = "%(function)s(%(expressions)s, char(10))"
+    output_field = TextField()
+
+    def as_postgresql(self, compiler: Any, connection: Any) -> Any:
+        return self.as_sql(
+            compiler, connection, function="STRING_AGG", template="%(function)s(%(expressions)s, chr(10))"
+        )
 
 
 def find_members(members: QuerySet[User], text: str) -> QuerySet[User]:

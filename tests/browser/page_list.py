@@ -482,6 +482,8 @@ PAGES = [
         sending("/settings/team/invite/", "Submit for approval", Full_name="Sade Ojo"),
     ),
     ListedPage(ADMINISTRATOR, "team invitations prepared", invite_two),
+    ListedPage(ADMINISTRATOR, "team links to pass on", at("/settings/team/links/")),
+    ListedPage(ADMINISTRATOR, "team start codes to pass on", at("/settings/team/start-codes/")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
     ListedPage(ADMINISTRATOR, "notifications", at("/account/notifications/")),
     ListedPage(ADMINISTRATOR, "undelivered notifications", at("/settings/system/notifications/")),

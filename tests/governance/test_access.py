@@ -24,6 +24,9 @@ ANSWERS = {
     "invited":       ("get",  403, 403, 403, 302, 403),
     "bootstrap":     ("get",  403, 403, 403, 302, 403),
     "renew_link":    ("post", 403, 403, 403, 302, 403),
+    "invited_live":  ("get",  403, 403, 403, 204, 403),
+    "links":         ("post", 403, 403, 403, 409, 403),
+    "start_codes":   ("post", 403, 403, 403, 409, 403),
     "handover":      ("post", 403, 403, 403, 200, 403),
     "access_review": ("get",  403, 403, 403, 200, 403),
     "reviewed":      ("get",  403, 403, 403, 404, 403),
@@ -62,7 +65,8 @@ def test_every_role_gets_its_answer(
     )
     operation = changes.agreed(changes.invitation("Auditor"), administrator, second_administrator)
     key = {"handover": operation.pk, "reviewed": operation.pk, "person": outsider.pk}.get(name, outsider.pk)
-    without = {"team", "groups", "invite", "invited", "bootstrap", "access_review", "delegations"}
+    without = {"team", "groups", "invite", "invited", "invited_live", "links", "start_codes"}
+    without |= {"bootstrap", "access_review", "delegations"}
     address = reverse(f"governance:{name}", args=[] if name in without else [key])
     answer = getattr(sign_in(client, request.getfixturevalue(role)), method)(address)
     assert answer.status_code == answers[ROLES.index(role)]

@@ -3,6 +3,7 @@
 import re
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from backoffice.accounts import groups
-from backoffice.accounts.models import SetupLink, StaffGroup, User
+from backoffice.accounts.models import SetupLink, StaffGroup, StaffSession, User
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
@@ -27,7 +29,7 @@ from tests.operations.kinds.staff import changes
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
-PAGE = reverse("governance:invite")
+PAGE, LIVE = reverse("governance:invite"), reverse("governance:invited_live")
 SUBMISSION = "6a1d3b52-4c1e-4f0b-9a53-7d0f8c2e9b11"
 
 
@@ -90,6 +92,14 @@ def test_each_person_becomes_an_operation_of_its_own(
     assert "2 invitations prepared" in shown
     assert "2 invitations wait for another administrator. That person selects them" in shown
     assert all(text in shown for text in ("Ada Obi", "Treasury", "Preparer", ada.verification_code))
+
+
+def test_without_any_group_the_form_leads_to_the_first_one(as_administrator: Client) -> None:
+    form = as_administrator.get(PAGE)
+    assert "No groups yet. Create group" in text_of(form)
+    assert f'{reverse("operations:prepare", args=["staff_change"])}?change=create_group' in form.content.decode()
+    groups.create_group("Treasury")
+    assert "No groups yet." not in text_of(as_administrator.get(PAGE))
 
 
 def test_one_person_leads_to_the_page_of_the_operation(as_administrator: Client) -> None:
@@ -300,6 +310,40 @@ def test_after_the_approval_the_page_leads_to_each_link(
     assert reverse("governance:handover", args=[ada.pk]) not in as_administrator.get(address).content.decode()
     others = sign_in(Client(), second_administrator).get(address)
     assert (others.status_code, others.headers["Location"]) == (302, reverse("governance:team"))
+
+
+def test_the_open_page_shows_the_approval_and_polls_until_all_are_decided(
+    as_administrator: Client, second_administrator: User, sign_in: SignIn
+) -> None:
+    address = as_administrator.post(PAGE, TEAM).headers["Location"]
+    ada, bo = Operation.objects.order_by("recipient")
+    seen = ""
+    for decided, asked in ((None, ada), (ada, bo), (bo, None)):
+        if decided is not None:
+            factories.approve(decided, second_administrator)
+            answer = as_administrator.get(f"{LIVE}?{address.partition('?')[2]}&seen={seen}")
+            assert answer.status_code == 200
+            assert "This page was updated." in text_of(answer)
+            assert reverse("governance:handover", args=[decided.pk]) in answer.content.decode()
+            assert "<html" not in answer.content.decode()
+        page = as_administrator.get(address)
+        seen = page.context["seen"]
+        html = page.content.decode()
+        assert (f"{LIVE}?" in html, "data-poll" in html) == (asked is not None,) * 2
+        answer = as_administrator.get(LIVE, {"operation": [ada.reference, bo.reference], "seen": seen})
+        assert answer.status_code == 204
+    others = sign_in(Client(), second_administrator)
+    assert others.get(LIVE, {"operation": [ada.reference, bo.reference]}).status_code == 204
+
+
+def test_polling_the_page_does_not_extend_the_session(as_administrator: Client) -> None:
+    address = as_administrator.post(PAGE, TEAM).headers["Location"]
+    long_ago = timezone.now() - timedelta(minutes=10)
+    StaffSession.objects.update(last_seen_at=long_ago)
+    assert as_administrator.get(f"{LIVE}?{address.partition('?')[2]}").status_code == 200
+    assert StaffSession.objects.get().last_seen_at == long_ago
+    as_administrator.get(address)
+    assert StaffSession.objects.get().last_seen_at > long_ago
 
 
 def test_the_page_lists_invitations_only(as_administrator: Client, administrator: User) -> None:

@@ -418,6 +418,59 @@ def test_one_person_with_both_roles_is_not_enough_to_prepare_and_approve(
     assert "Missing: an active approver." in missing()
 
 
+def links_of_steps(page: Any) -> list[str]:
+    """The texts of the links in the list of the first steps."""
+    steps = page.content.decode().partition('id="steps-title">')[2].partition("</ol>")[0]
+    return re.findall(r">([^<]+)</a>", steps)
+
+
+def test_the_first_steps_name_the_second_administrator_who_was_invited(first_administrator: User) -> None:
+    client = factories.sign_in(Client(), first_administrator)
+    for page in ("/", reverse("governance:team")):
+        assert "Invite the second administrator" in links_of_steps(client.get(page))
+    second = invited_second(first_administrator)
+    for page in ("/", reverse("governance:team")):
+        shown = client.get(page)
+        assert f"{second.full_name} has not finished the set-up." in text_of(shown)
+        assert "Invite the second administrator" not in shown.content.decode()
+        links = links_of_steps(shown)
+        assert links[:2] == ["Create a new link", "Invite another administrator instead"]
+        assert reverse("governance:renew_link", args=[second.pk]) in shown.content.decode()
+
+
+def test_the_first_steps_do_not_ask_to_invite_again_who_is_invited(
+    as_administrator: Client, administrator: User, second_administrator: User
+) -> None:
+    """They lead each administrator to the own links or start codes."""
+    page, colleague = reverse("governance:team"), factories.sign_in(Client(), second_administrator)
+    invitations = [
+        changes.proposed(changes.invitation(Role.PREPARER, name="Ada Obi"), administrator),
+        changes.proposed(changes.invitation(Role.APPROVER, name="Bo Li"), administrator),
+    ]
+    assert "2 invitations wait for approval" in links_of_steps(as_administrator.get(page))
+    assert "Invite people" not in links_of_steps(as_administrator.get(page))
+    for invitation in invitations:
+        factories.approve(invitation, second_administrator)
+    for client, passing_on in ((as_administrator, "Pass on 2 links…"), (colleague, "Show 2 start codes…")):
+        shown = client.get(page)
+        assert "2 people have not finished the set-up" in text_of(shown)
+        assert "Missing:" not in text_of(shown)
+        assert "Invite people" not in links_of_steps(shown)
+        assert [one for one in links_of_steps(shown) if "2" in one] == [passing_on]
+
+
+def test_the_first_steps_name_all_groups_without_an_active_member(
+    as_administrator: Client, second_administrator: User, approver: User
+) -> None:
+    for name in ("Treasury", "Directors"):
+        groups.create_group(name)
+    group("Controllers", approver)
+    team = as_administrator.get(reverse("governance:team"))
+    assert "No active member yet: Directors, Treasury." in text_of(team)
+    assert "View team" not in links_of_steps(team)
+    assert "View team" in links_of_steps(as_administrator.get("/"))
+
+
 def test_a_step_that_is_done_has_no_link(
     as_administrator: Client, second_administrator: User, approver: User, preparer: User
 ) -> None:

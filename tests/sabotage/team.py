@@ -4,6 +4,7 @@ from tests.sabotage.workshop import Safeguard
 
 _CHANGES = "tests/operations/kinds/staff/test_staff_change.py"
 _TEAM = "tests/governance/test_team.py"
+_JOINT = "tests/governance/test_joint_handover.py"
 _MAIL = "tests/governance/test_setup_mail.py"
 _INVITATIONS = "tests/governance/test_invitations.py"
 _RENEWED = "tests/governance/test_renewed_link.py"
@@ -91,6 +92,31 @@ TEAM = (
         f"{_LINKS}:show_handover",
         {"    if not is_second_factor_fresh(second_factor_at):\n": "    if actor is None:\n"},
         f"{_CHANGES}::test_the_halves_need_a_fresh_second_factor_and_are_for_the_two_people_only",
+    ),
+    Safeguard(
+        "the page of several shows only one's own halves",
+        "backoffice.governance.pages.joint_handover:_chosen_lines",
+        {
+            "own_operations(person, part).filter(": "Operation.objects.filter(",
+            "open_halves(person, part).filter(": "SetupLink.objects.filter(",
+        },
+        f"{_JOINT}::test_each_person_sees_only_their_own_half",
+    ),
+    Safeguard(
+        "the page of several needs a fresh second factor",
+        "backoffice.governance.pages.joint_handover",
+        {
+            "    if not form.is_valid():\n": "    if not form.is_bound:\n",
+            "second_factor_at=second_factor_at(request)": "second_factor_at=clock.now()",
+            "from backoffice.core.web.mail": "from backoffice.core import clock\nfrom backoffice.core.web.mail",
+        },
+        f"{_JOINT}::test_without_a_fresh_second_factor_nothing_is_shown",
+    ),
+    Safeguard(
+        "the page of several asks for the second factor again for each person",
+        "backoffice.governance.pages.joint_handover:_hand_over",
+        {"second_factor_at=second_factor_at(request)": "second_factor_at=request.session.now"},
+        f"{_JOINT}::test_a_second_factor_that_ends_in_between_is_refused_for_each_of_the_others",
     ),
     Safeguard(
         "who was invited waits before deciding about money",

@@ -1,5 +1,8 @@
 """First steps of a new installation: the first administrator invites the second one, or renews that link."""
 
+from functools import cache
+from typing import cast
+
 from django import forms
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
@@ -95,11 +98,18 @@ def _link_page(request: StaffRequest, person: User, token: str) -> HttpResponse:
     """The link, shown only now; or the Team page once it was mailed."""
     shown: dict[str, object] = {"person": person, "shown": setup_address(request, token)}
     by_mail = may_mail_links() and "mail" in request.POST
-    if by_mail and mailed(request, person, shown, has_start_code=False):
+    if by_mail and mailed(request, person, shown):
         return redirect("governance:team")
     return render(request, "governance/second_administrator.html", shown)
 
 
-def first_steps(_request: HttpRequest) -> dict[str, object]:
-    """Context processor: `are_first_steps_open` and `team_state`, each read only if a template uses it."""
-    return {"are_first_steps_open": lambda: bootstrap_state().is_open, "team_state": team_state}
+def first_steps(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `are_first_steps_open`, `invited_alone` (the second administrator until the set-up is
+    finished) and `team_state`, each read only if a template uses it.
+    """
+    state = cache(bootstrap_state)
+    return {
+        "are_first_steps_open": lambda: state().is_open,
+        "invited_alone": lambda: list(state().invited) if state().is_open else [],
+        "team_state": lambda: team_state(cast(User, request.user)),
+    }

@@ -1,29 +1,43 @@
-"""Show the half of a new one-time link that this person may see: the link, or its start code; or mail the link."""
+"""Show the half of a new one-time link that this person may see: the link, or its start code; or mail the link.
+
+`joint_handover` does so for several people. Both keep the list on which they were opened in their query.
+"""
 
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods
 
-from backoffice.accounts.models import User
+from backoffice.accounts.models import SetupLink, User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.accounts.setup_links import HandoverError, handover_of, record_shown_instead, show_handover
+from backoffice.accounts.setup_links import (
+    HandoverError,
+    handover_of,
+    open_halves,
+    record_shown_instead,
+    show_handover,
+)
 from backoffice.core.web.mail import MailNotSentError
 from backoffice.core.web.submissions import shown_once
 from backoffice.governance.pages.setup_mail import mail_setup_link, may_mail_links, setup_address
 from backoffice.governance.pages.team import VIEW_TEAM
-from backoffice.operations.kinds.staff_change import progress_of_handover
+from backoffice.operations.kinds.staff_change import MAKES_LINK, StaffChangeKind, progress_of_handover
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.states import Status
+from backoffice.operations.workflow.approvals import BULK_LIMIT
+
+MOST_LISTED = BULK_LIMIT
 
 
 @shown_once
@@ -37,7 +51,7 @@ def handover(request: StaffRequest, pk: UUID) -> HttpResponse:
     approved = Approval.objects.filter(operation=OuterRef("pk"), approver=request.user)
     involved = Q(preparer=request.user) | Exists(approved)
     operation = get_object_or_404(Operation.objects.filter(involved, status=Status.SUCCEEDED), pk=pk)
-    found = handover_of(pk, request.user)
+    found, part = handover_of(pk, request.user), part_of(operation, request.user)
     data = request.POST if request.method == "POST" else None
     form = BaseDecisionForm(data, request=request, requirements=DecisionRequirements())
     may_mail = found is not None and found.is_link and may_mail_links()
@@ -47,6 +61,7 @@ def handover(request: StaffRequest, pk: UUID) -> HttpResponse:
         "progress": progress_of_handover(operation, request.user),
         "form": form,
         "may_mail": may_mail,
+        "back": list_address(request, part) if listed_references(request) else operation.get_absolute_url(),
     }
     if found is None or not form.is_valid():
         return render(request, "governance/handover.html", context, status=422 if form.is_bound else 200)
@@ -59,17 +74,59 @@ def handover(request: StaffRequest, pk: UUID) -> HttpResponse:
         form.add_error(None, str(exc))
         return render(request, "governance/handover.html", context, status=409)
     context["shown"] = setup_address(request, shown) if found.is_link else shown
-    if by_mail and mailed(request, found.link.user, context, has_start_code=True):
-        return redirect(operation.get_absolute_url())
+    if remaining := halves_in_list(request, part):
+        context |= {"back": list_address(request, part), "next": remaining[0], "remaining": len(remaining)}
+    if by_mail and mailed(request, found.link.user, context, operation=pk):
+        return redirect(str(context["back"]))
     return render(request, "governance/handed_over.html", context)
 
 
-def mailed(request: StaffRequest, person: User, context: dict[str, object], *, has_start_code: bool) -> bool:
-    """Mail the link of the context. If it could not be sent, the page shows it instead, and that is recorded."""
+def part_of(operation: Operation, person: User) -> str:
+    """Which half is that of the preparer or the approver."""
+    return "link" if operation.preparer_id == person.pk else "code"
+
+
+def listed_references(request: StaffRequest) -> list[str]:
+    """The operations of the list on which this was opened; none if it was all that this person has to pass on."""
+    return [one for one in request.GET.getlist("operation")[:MOST_LISTED] if one.isprintable()]
+
+
+def halves_in_list(request: StaffRequest, part: str) -> list[SetupLink]:
+    """What this person still has to pass on of that list, in the order in which the operations were prepared."""
+    operations = own_operations(request.user, part)
+    if listed := listed_references(request):
+        operations = operations.filter(reference__in=listed)
+    halves = open_halves(request.user, part).filter(operation__in=operations.order_by().values("pk"))
+    prepared = operations.filter(pk=OuterRef("operation")).order_by().values("prepared_at")
+    return list(halves.select_related("user").order_by(Subquery(prepared), "operation"))
+
+
+def own_operations(person: User, part: str) -> QuerySet[Operation]:
+    """The applied changes with a link of which this half is for this person, in the order they were prepared."""
+    approved = Approval.objects.filter(operation=OuterRef("pk"), approver=person)
+    is_own = Q(preparer=person) if part == "link" else Q(Exists(approved))
+    made_link = Operation.objects.filter(kind=StaffChangeKind.name, payload__change__in=sorted(MAKES_LINK))
+    return made_link.filter(is_own, status=Status.SUCCEEDED).order_by("prepared_at", "pk")
+
+
+def list_address(request: StaffRequest, part: str) -> str:
+    """The list that leads to each half: of the invitations prepared together, or of all in the query."""
+    query = urlencode({"operation": listed_references(request)}, doseq=True)
+    page = "invited" if query and part == "link" else {"link": "links", "code": "start_codes"}[part]
+    return f"{reverse(f'governance:{page}')}?{query}".rstrip("?")
+
+
+def mailed(
+    request: StaffRequest, person: User, context: dict[str, object], *, operation: UUID | None = None
+) -> bool:
+    """Mail the link of the context, which has a start code if it is of an operation.
+
+    If it could not be sent, the page shows it instead, and that is recorded.
+    """
     try:
-        mail_setup_link(person, str(context["shown"]), has_start_code=has_start_code)
+        mail_setup_link(person, str(context["shown"]), has_start_code=operation is not None)
     except MailNotSentError:
-        record_shown_instead(person, actor=request.user)
+        record_shown_instead(person, actor=request.user, operation=operation)
         context["is_mail_refused"] = True
         return False
     text = gettext("The link was sent to {email}.").format(email=person.email)

@@ -3,26 +3,29 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.contrib.messages.storage.base import Message
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
+from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.accounts.setup_links import links_to_pass_on
+from backoffice.accounts.setup_links import PassedOn, halves_passed_on, open_halves
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import reason_field
+from backoffice.governance.pages.setup_mail import may_mail_links
 from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations import policy
 from backoffice.operations.approval.requirements import levels_of_many
@@ -36,6 +39,8 @@ from backoffice.operations.kinds.staff_change import (
     StaffChangeKind,
 )
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.bulk import references_query
+from backoffice.operations.pages.operation.status import POLL_SECONDS_PEOPLE
 from backoffice.operations.pages.prepare import submitted_text
 from backoffice.operations.permissions import PROPOSE
 from backoffice.operations.selectors import visible_operations
@@ -214,8 +219,7 @@ def _prepared_page(prepared: Sequence[Operation]) -> HttpResponse:
     """The page of the operation, or of all that were prepared with one form."""
     if len(prepared) == 1:
         return redirect(prepared[0])
-    query = urlencode({"operation": [one.reference for one in prepared]}, doseq=True)
-    return redirect(f"{reverse('governance:invited')}?{query}")
+    return redirect(f"{reverse('governance:invited')}?{references_query(prepared)}")
 
 
 def _form_page(request: StaffRequest, form: InvitationsForm, submission: UUID) -> HttpResponse:
@@ -249,6 +253,8 @@ class PreparedInvitation:
     own_page_reason: str
     has_link: bool
     """Whether the reader has a link to pass on."""
+    passed_on: PassedOn | None
+    """When the reader passed the link on."""
 
 
 @require_safe
@@ -258,6 +264,27 @@ def invited(request: StaffRequest) -> HttpResponse:
 
     Redirects to the Team page if the URL names none of the user's.
     """
+    operations = _named_in(request)
+    if not operations:
+        return redirect("governance:team")
+    return render(request, "governance/invited.html", _invited_context(request, operations))
+
+
+@does_not_extend_session
+@require_safe
+@permission_required((VIEW_TEAM, PROPOSE), raise_exception=True)
+def invited_live(request: StaffRequest) -> HttpResponse:
+    """204 while the open page is up to date; otherwise its whole content."""
+    operations = _named_in(request)
+    context = _invited_context(request, operations) if operations else {}
+    if not operations or request.GET.get("seen") == context["seen"]:
+        return HttpResponse(status=204)
+    notices = [Message(messages.INFO, gettext("This page was updated."))]
+    return render(request, "governance/_invited.html", context | {"notices": notices})
+
+
+def _named_in(request: StaffRequest) -> list[Operation]:
+    """The user's own invitations that the URL names, in that order."""
     references = [one for one in request.GET.getlist("operation")[:MAX_PEOPLE] if one.isprintable()]
     found = visible_operations(request.user).filter(
         preparer=request.user,
@@ -265,31 +292,45 @@ def invited(request: StaffRequest) -> HttpResponse:
         payload__change=StaffChange.INVITE,
         reference__in=references,
     )
-    operations = sorted(found, key=lambda one: references.index(one.reference))
-    if not operations:
-        return redirect("governance:team")
+    return sorted(found, key=lambda one: references.index(one.reference))
+
+
+def _invited_context(request: StaffRequest, operations: Sequence[Operation]) -> dict[str, Any]:
+    """While one of them is open, the page polls with its fingerprint `seen`."""
     rows = prepared_invitations(operations, request.user)
     waiting = [row for row in rows if row.operation.status == Status.PENDING]
-    context = {
+    shown = [(row.status, row.own_page_reason, row.has_link, row.passed_on) for row in rows]
+    return {
         "rows": rows,
         "together": sum(not row.own_page_reason for row in waiting),
         "alone": sum(bool(row.own_page_reason) for row in waiting),
-        "has_links": any(row.has_link for row in rows),
+        "links": sum(row.has_link for row in rows),
+        "query": references_query(operations),
+        "may_mail": may_mail_links(),
+        "seen": sha256(repr(shown).encode()).hexdigest()[:12],
+        "polls": not all(one.is_closed for one in operations),
+        "pace": POLL_SECONDS_PEOPLE,
     }
-    return render(request, "governance/invited.html", context)
 
 
 def prepared_invitations(operations: Sequence[Operation], reader: User) -> list[PreparedInvitation]:
     """Each of these invitations, in the same order."""
     levels = levels_of_many(operations)
-    links = links_to_pass_on().filter(link_for=reader, link_shown_at=None)
-    with_link = set(links.values_list("operation", flat=True))
+    closed = {one.pk: one.closed_at for one in operations if one.closed_at is not None}
+    links = open_halves(reader, "link").filter(operation__in=closed)
+    with_link = set(links.values_list("operation", flat=True)) if closed else set()
+    others = closed.keys() - with_link
+    passed_on = halves_passed_on(reader, others, since=min(closed.values())) if others else {}
     found = []
     for operation, status, _batch in statuses_in_list(operations):
         own_page_reason = _own_page_reason(operation, levels.get(operation.pk))
         roles, groups = _rights(operation)
         has_link = operation.pk in with_link
-        found.append(PreparedInvitation(operation, status, roles, groups, own_page_reason, has_link))
+        found.append(
+            PreparedInvitation(
+                operation, status, roles, groups, own_page_reason, has_link, passed_on.get(operation.pk)
+            )
+        )
     return found
 
 

@@ -62,7 +62,7 @@ def team(request: StaffRequest) -> HttpResponse:
     order, cursor = ("full_name", "id"), request.GET.get("cursor")
     page = keyset_page(found, order=order, cursor=cursor, size=PEOPLE_PER_PAGE)
     is_whole = not (text or page.previous_cursor or page.next_cursor)
-    state = team_state()
+    state = team_state(request.user)
     is_alone = not (state.steps.administrators or state.has_others)
     rows = team_rows(page.rows, request.user, people_with_renewable_link() if is_alone else ())
     due = state.review_due_at

@@ -333,10 +333,6 @@ class OperationKind(ABC, Generic[P]):
         """Whether this content is approved on its own page only."""
         return self.excluded_from_bulk
 
-    def makes_start_code(self, payload: P) -> bool:
-        """Whether its approver has a start code to pass on afterwards."""
-        return False
-
     @property
     def requires_otp(self) -> bool:
         """Whether the request has to carry the provider's one-time code."""

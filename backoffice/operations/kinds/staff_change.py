@@ -444,9 +444,6 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
     def must_be_approved_alone(self, payload: StaffChangePayload) -> bool:
         return payload.change not in _IN_BULK
 
-    def makes_start_code(self, payload: StaffChangePayload) -> bool:
-        return payload.change in MAKES_LINK
-
     def affected_people(self, payload: StaffChangePayload) -> frozenset[int]:
         return frozenset({payload.person} - {NEW_PERSON})
 

@@ -12,6 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
@@ -20,6 +21,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.accounts.setup_links import open_halves
 from backoffice.core.web.forms import reason_field
 from backoffice.operations import policy
 from backoffice.operations.approval.requirements import levels_of_many
@@ -43,7 +45,6 @@ from backoffice.operations.pages.operation.forms import BaseDecisionForm, Decisi
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.policy import has_approved
 from backoffice.operations.selectors import (
-    NEWEST_FIRST,
     first_payment_text,
     visible_operations,
     with_first_payment,
@@ -88,12 +89,13 @@ class BulkRejectionForm(_BulkForm):
 
 
 def selected_operations(user: User, references: Collection[str]) -> list[Operation]:
-    """The operations of these references that this user may see, the newest first, with their approvals.
+    """The operations of these references that this user may see, with their approvals, in the order in which they were
+    prepared: as on the page of their preparer, so that two people can go through both lists together.
 
     Each has what `selectors.first_payment_text` needs.
     """
     found = with_first_payment(visible_operations(user)).filter(reference__in=references)
-    return list(found.prefetch_related("approvals").order_by(*NEWEST_FIRST))
+    return list(found.prefetch_related("approvals").order_by("prepared_at", "pk"))
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,22 @@ def _decide(request: StaffRequest, decision: BulkDecision) -> HttpResponse:
         return _page(request, decision, chosen, form, status=422)
     lines = _results(request, decision, chosen, form)
     context = {"decision": decision, "lines": lines, "missing": chosen.missing}
+    with_code = _with_start_code(request.user, lines) if decision is BulkDecision.APPROVE else []
+    context |= {"with_code": with_code, "start_codes": references_query(with_code)}
     return render(request, "operations/bulk_result.html", context | _counts(lines))
+
+
+def references_query(operations: Iterable[Operation]) -> str:
+    """The query that names these operations, for the pages of several."""
+    return urlencode({"operation": [one.reference for one in operations]}, doseq=True)
+
+
+def _with_start_code(approver: User, lines: list[BulkResult]) -> list[Operation]:
+    """Those just approved whose start code this person has to pass on."""
+    done = [line.operation for line in lines if line.result is BulkOutcome.DONE]
+    halves = open_halves(approver, "code").filter(operation__in=[one.pk for one in done])
+    found = set(halves.values_list("operation", flat=True))
+    return [one for one in done if one.pk in found]
 
 
 def _selection(request: StaffRequest, given: list[str]) -> BulkSelection:

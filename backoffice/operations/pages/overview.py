@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.accounts.setup_links import halves_to_pass_on
+from backoffice.accounts.setup_links import MOST_TO_PASS_ON, halves_to_pass_on
 from backoffice.core.cached_reads import cached_in_process, failed_read_text
 from backoffice.ledger import balances as ledger_services
 from backoffice.ledger.balances import balances_with_long_trend
@@ -196,10 +196,13 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     needs_attention = any(one.status in NEEDS_ATTENTION for one in open_now)
     bulk_sends = unsent_bulk_releases(person) if health.is_bulk_send_open else []
     to_continue = [one for one in bulk_sends if decides and one.waits_for(person)]
+    halves = halves_to_pass_on(person) if decides and health.links_to_pass_on else []
     return {
         "decides": decides,
         "waiting": main if decides else OperationGroup(),
-        "halves": halves_to_pass_on(person) if decides and health.links_to_pass_on else [],
+        "halves": halves[:MOST_TO_PASS_ON],
+        "links_to_pass_on": sum(half.is_link for half in halves),
+        "codes_to_pass_on": sum(not half.is_link for half in halves),
         "waiting_count": main.total if decides else 0,  # shown in the page header, too
         "to_continue": to_continue,
         "bulk_sends": [one for one in bulk_sends if one not in to_continue],

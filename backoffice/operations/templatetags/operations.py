@@ -94,13 +94,6 @@ def is_open_to(kind: AnyKind, person: User) -> bool:
     return person.has_perm(kind.permission)
 
 
-@register.filter
-def has_start_code(operation: Operation) -> bool:
-    """Whether the approver of this operation has a start code to pass on."""
-    kind, payload = read_content(operation)
-    return kind.makes_start_code(payload)
-
-
 @register.simple_tag
 def selectable_references(operations: Iterable[Operation], person: User) -> set[str]:
     """The references of those that this user may choose in the list, to approve, reject or send several at once."""

@@ -59,6 +59,17 @@ def test_the_rights_in_each_are_visible_however_many_are_selected(
     assert review.count("<details open>") == review.count("<dd>Auditor</dd>") == 11
 
 
+def test_they_are_listed_in_the_order_in_which_they_were_prepared(
+    second_administrator: User, invitations: list[Operation], sign_in: SignIn
+) -> None:
+    """As on the page of their preparer, whichever was selected first."""
+    client, chosen = sign_in(Client(), second_administrator), choices(*invitations[::-1])
+    review = client.get(PAGE, chosen)
+    assert [row.operation for row in review.context["included"]] == invitations
+    result = client.post(PAGE, chosen)
+    assert [line.operation for line in result.context["lines"]] == invitations
+
+
 def test_whoever_prepared_them_approves_none(
     administrator: User, invitations: list[Operation], sign_in: SignIn
 ) -> None:
