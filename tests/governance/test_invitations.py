@@ -97,7 +97,9 @@ def test_each_person_becomes_an_operation_of_its_own(
 def test_without_any_group_the_form_leads_to_the_first_one(as_administrator: Client) -> None:
     form = as_administrator.get(PAGE)
     assert "No groups yet. Create group" in text_of(form)
-    assert f'{reverse("operations:prepare", args=["staff_change"])}?change=create_group' in form.content.decode()
+    assert (
+        f"{reverse('operations:prepare', args=['staff_change'])}?change=create_group" in form.content.decode()
+    )
     groups.create_group("Treasury")
     assert "No groups yet." not in text_of(as_administrator.get(PAGE))
 

@@ -267,3 +267,11 @@ _LONG_ID = re.compile(r"(?=\w*\d)\w{20,}", re.ASCII)  # no word has a digit and 
 def whole_ids(text: str) -> SafeString:
     """The text as escaped HTML, with long ids wrapped in a span that CSS does not break."""
     return SafeString(_LONG_ID.sub(r'<span class="id">\g<0></span>', escape(text)))
+
+
+_SINGLE_SLASH = re.compile(r"(?<!/)/(?=[^/\s])")
+
+
+def broken_urls(text: str) -> SafeString:
+    """The text as escaped HTML, in which a line may end after the slashes of a URL, but not after https://."""
+    return SafeString(_SINGLE_SLASH.sub("/<wbr>", escape(text)) if "://" in text else escape(text))

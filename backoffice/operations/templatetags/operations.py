@@ -1,17 +1,17 @@
 """Template tags and filters for operations."""
 
-import re
 from collections.abc import Iterable
 
 from django import template
 from django.conf import settings
-from django.utils.html import conditional_escape, format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core.templatetags.display import money
+from backoffice.core.web.formatting import broken_urls
 from backoffice.operations import permissions
 from backoffice.operations.batches.summary import BatchSummary, ShownStatus, statuses_in_list
 from backoffice.operations.errors import ContentUnreadableError
@@ -29,7 +29,6 @@ from backoffice.operations.states import Status
 from payments_gateway import Account
 
 register = template.Library()
-_SINGLE_SLASH = re.compile(r"(?<!/)/(?=[^/\s])")
 _TONES = {
     ReconciliationResult.MATCHED: "good",
     ReconciliationResult.MISMATCHED: "warn",
@@ -163,8 +162,7 @@ def listed_title(operation: Operation) -> str:
 @register.filter
 def with_breaks(text: object) -> SafeString:
     """The text, in which a browser may begin a new line after the slashes of a URL, but not after https://."""
-    escaped = conditional_escape(str(text))
-    return mark_safe(_SINGLE_SLASH.sub("/<wbr>", escaped)) if "://" in escaped else escaped  # noqa: S308
+    return broken_urls(str(text))
 
 
 @register.filter
