@@ -97,7 +97,9 @@ def test_each_person_becomes_an_operation_of_its_own(
 def test_without_any_group_the_form_leads_to_the_first_one(as_administrator: Client) -> None:
     form = as_administrator.get(PAGE)
     assert "No groups yet. Create group" in text_of(form)
-    assert f'{reverse("operations:prepare", args=["staff_change"])}?change=create_group' in form.content.decode()
+    assert (
+        f"{reverse('operations:prepare', args=['staff_change'])}?change=create_group" in form.content.decode()
+    )
     groups.create_group("Treasury")
     assert "No groups yet." not in text_of(as_administrator.get(PAGE))
 
@@ -287,7 +289,7 @@ def test_an_invitation_of_an_administrator_is_not_approved_in_bulk(
     values = TEAM | {"p2-role_administrator": "on"}
     page = text_of(as_administrator.post(PAGE, values, follow=True))
     assert "1 invitation has to be approved on its own page." in page
-    assert "The page of the operation shows a warning" in page
+    assert "Warning: An administrator can prepare and approve staff changes." in page
     ada, bo = Operation.objects.order_by("recipient")
     chosen = {"operation": [f"{one.reference}:{one.digest}" for one in (ada, bo)]}
     sign_in(Client(), second_administrator).post(reverse("operations:bulk_approve"), chosen)
