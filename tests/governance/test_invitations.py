@@ -289,7 +289,7 @@ def test_an_invitation_of_an_administrator_is_not_approved_in_bulk(
     values = TEAM | {"p2-role_administrator": "on"}
     page = text_of(as_administrator.post(PAGE, values, follow=True))
     assert "1 invitation has to be approved on its own page." in page
-    assert "The page of the operation shows a warning" in page
+    assert "Warning: An administrator can prepare and approve staff changes." in page
     ada, bo = Operation.objects.order_by("recipient")
     chosen = {"operation": [f"{one.reference}:{one.digest}" for one in (ada, bo)]}
     sign_in(Client(), second_administrator).post(reverse("operations:bulk_approve"), chosen)

@@ -130,7 +130,7 @@ def test_the_page_of_a_person_says_since_when_and_by_whose_approval(
 ) -> None:
     changes.agreed(changes.rights(preparer, Role.AUDITOR), administrator, second_administrator)
     page = text_of(as_administrator.get(reverse("governance:person", args=[preparer.pk])))
-    assert "Role Auditor" in page
+    assert "Role: Auditor" in page
     assert "Zainab Musa + Kemi Balogun" in page
     assert "New rights: cannot approve, send or resolve before" in page
 
@@ -632,8 +632,8 @@ def test_nothing_is_sent_until_two_administrators_are_active(
 def test_a_group_that_nobody_agreed_on_is_not_recorded(as_administrator: Client, approver: User) -> None:
     groups.set_groups(approver, [groups.create_group("Treasury").pk], operation=uuid.uuid4())
     shown = text_of(as_administrator.get(reverse("governance:person", args=[approver.pk])))
-    assert re.search(r"Group Treasury \d+ \w+ \d+ Not recorded", shown)
-    assert re.search(r"Role Approver \d+ \w+ \d+ At account creation", shown)
+    assert re.search(r"Group: Treasury \d+ \w+ \d+ Not recorded", shown)
+    assert re.search(r"Role: Approver \d+ \w+ \d+ At account creation", shown)
 
 
 def review(actor: User) -> Operation:

@@ -407,6 +407,17 @@ def proposed(person: User, stand_in: User, treasury: StaffGroup, **changes: Any)
     return factories.prepared_of_kind("delegation", leave(person, stand_in, treasury, **changes), person)
 
 
+def test_a_delegation_of_one_day_names_it_once_and_the_list_shows_the_last_day(
+    away: User, approver: User, administrator: User, treasury: StaffGroup
+) -> None:
+    first = leave(away, approver, treasury).first_day
+    one_day = proposed(away, approver, treasury, last_day=first)
+    assert one_day.sentence.endswith(f" on {format_day(first)}")
+    factories.approve(one_day, administrator)
+    page = factories.sign_in(Client(), approver).get("/settings/delegations/").content.decode()
+    assert f'data-label="Until">{format_day(first)}</td>' in page
+
+
 def test_an_administrator_approves_a_delegation(
     away: User, approver: User, administrator: User, treasury: StaffGroup
 ) -> None:

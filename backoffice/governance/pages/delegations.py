@@ -1,5 +1,7 @@
 """My account, Delegations: who stands in for whom, and the way to propose and to end one."""
 
+from datetime import timedelta
+
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.db.models import Q
@@ -10,6 +12,7 @@ from django.utils.translation import gettext, pgettext
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.formatting import local_day, local_time
 from backoffice.operations.errors import OperationError, PermissionMissingError
 from backoffice.operations.kinds.delegation import DelegationKind
 from backoffice.operations.lifecycle.delegation import end_delegation
@@ -38,12 +41,20 @@ def delegations(request: StaffRequest) -> HttpResponse:
         {
             "delegation": one,
             "state": _state(one),
+            "until": _until(one),
             "lasts": one.starts_at <= now < one.ends,
             "may_end": now < one.ends and request.user.pk in {one.person_id, one.stand_in_id},
         }
         for one in found[:SHOWN]
     ]
     return render(request, "governance/delegations.html", {"rows": rows, "waiting": waiting})
+
+
+def _until(delegation: Delegation) -> str:
+    """The last day, as it was entered; the time if it ended early."""
+    if delegation.ends < delegation.ends_at:
+        return local_time(delegation.ends)
+    return local_day(delegation.ends_at - timedelta(seconds=1))
 
 
 def _state(delegation: Delegation) -> str:

@@ -43,6 +43,7 @@ from backoffice.operations.pages.bulk import references_query
 from backoffice.operations.pages.operation.status import POLL_SECONDS_PEOPLE
 from backoffice.operations.pages.prepare import submitted_text
 from backoffice.operations.permissions import PROPOSE
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.selectors import visible_operations
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.prepare import prepare_together
@@ -339,9 +340,12 @@ def _own_page_reason(operation: Operation, levels: Levels | None) -> str:
         return ""
     try:
         policy.check_may_approve_in_bulk(operation, levels, alike=())
+        return ""
     except OperationError as exc:
-        return str(exc)
-    return ""
+        if exc.refusal["code"] != Refusal.CAUTION_NOT_IN_BULK:
+            return str(exc)
+    kind, payload = read_content(operation)
+    return gettext("Warning: {text}").format(text=" ".join(kind.cautions(payload)))
 
 
 def _rights(operation: Operation) -> tuple[list[str], list[str]]:

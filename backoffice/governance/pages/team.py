@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.contrib.auth.decorators import permission_required
@@ -146,14 +146,16 @@ def role_labels(person: User) -> list[str]:
 
 
 def shown_rights(rows: Iterable[AccessRow]) -> list[AccessRow]:
-    """The same with each role as the reader calls it, and the day of each right in the reader's time zone."""
+    """The same with each role as the reader calls it, and the first and last day of each right in the reader's time
+    zone.
+    """
     labels = {role.value: str(role.label) for role in Role}
     return [
         replace(
             row,
             right=labels.get(row.right, row.right) if row.kind == RightKind.ROLE else row.right,
             since=local_day(datetime.fromisoformat(row.since)),
-            until=local_day(datetime.fromisoformat(row.until)) if row.until else "",
+            until=local_day(datetime.fromisoformat(row.until) - timedelta(seconds=1)) if row.until else "",
         )
         for row in rows
     ]

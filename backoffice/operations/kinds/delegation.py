@@ -173,6 +173,12 @@ class DelegationKind(LocalKind[DelegationPayload]):
     form_type = DelegationForm
 
     def sentence(self, payload: DelegationPayload) -> str:
+        if payload.first_day == payload.last_day:
+            return gettext("Let {stand_in} approve for {person} on {day}").format(
+                stand_in=payload.stand_in_name,
+                person=payload.person_name,
+                day=format_day(payload.first_day),
+            )
         return gettext("Let {stand_in} approve for {person} from {first} to {last}").format(
             stand_in=payload.stand_in_name,
             person=payload.person_name,

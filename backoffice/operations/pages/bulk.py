@@ -56,6 +56,7 @@ from backoffice.operations.workflow.approvals import (
     BulkOutcome,
     BulkResult,
     SelectedOperation,
+    is_all_applied_here,
 )
 from backoffice.policies.document import Levels
 
@@ -229,7 +230,11 @@ def _decide(request: StaffRequest, decision: BulkDecision) -> HttpResponse:
     lines = _results(request, decision, chosen, form)
     context = {"decision": decision, "lines": lines, "missing": chosen.missing}
     with_code = _with_start_code(request.user, lines) if decision is BulkDecision.APPROVE else []
-    context |= {"with_code": with_code, "start_codes": references_query(with_code)}
+    context |= {
+        "with_code": with_code,
+        "is_all_applied": all(is_all_applied_here(line.operation) for line in lines),
+        "start_codes": references_query(with_code),
+    }
     return render(request, "operations/bulk_result.html", context | _counts(lines))
 
 
@@ -273,6 +278,7 @@ def _page(
         "totals": bulk_totals(to_decide, debited=True),
         "not_debited": bulk_totals(to_decide, debited=False),
         "missing": chosen.missing,
+        "is_all_applied": all(is_all_applied_here(one) for one in to_decide),
     }
     return render(request, "operations/bulk_confirm.html", context, status=status)
 

@@ -39,7 +39,7 @@ from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.delegation import DelegationPayload
 from backoffice.operations.kinds.recipient import RecipientPayload
 from backoffice.operations.kinds.recipient_import import RecipientImportPayload
-from backoffice.operations.kinds.registry import read_content
+from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.kinds.staff_change import StaffChangePayload
 from backoffice.operations.lifecycle.access_review import sign_access_review
@@ -352,9 +352,12 @@ def approve_operations(
             second_factor_at=second_factor_at,
             comment=comment,
         )
-        return gettext("Approved. Status: {status}. Nothing was sent.").format(
-            status=changed.get_status_display()
+        text = (
+            gettext("Approved. Status: {status}.")
+            if is_all_applied_here(changed)
+            else gettext("Approved. Status: {status}. Nothing was sent.")
         )
+        return text.format(status=changed.get_status_display())
 
     def was_decided(choice: SelectedOperation) -> bool:
         return Approval.objects.filter(
@@ -381,7 +384,8 @@ def reject_operations(
             second_factor_at=second_factor_at,
             reason=reason,
         )
-        return gettext("Rejected. Nothing was sent.")
+        is_applied = is_all_applied_here(choice.operation)
+        return gettext("Rejected.") if is_applied else gettext("Rejected. Nothing was sent.")
 
     def was_decided(choice: SelectedOperation) -> bool:
         return Entry.objects.filter(
@@ -393,6 +397,12 @@ def reject_operations(
 
     before = gettext("You had already rejected it. Nothing was changed.")
     return [_bulk_result(choice, decide, was_decided, before) for choice in choices]
+
+
+def is_all_applied_here(operation: Operation) -> bool:
+    """Whether nothing of it is ever sent, so that nothing has to be said of sending."""
+    kind = KINDS.get(operation.kind)
+    return isinstance(kind, LocalKind) and kind.effect != LocalEffect.CREATES_OPERATIONS
 
 
 def _bulk_result(

@@ -6,6 +6,7 @@ from django import forms
 from django.db.models import Case, QuerySet, TextField, Value, When
 from django.db.models.functions import Concat
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.access_report import AccessRow, access_rows
 from backoffice.accounts.models import User
@@ -125,7 +126,7 @@ ACCESS_RIGHTS = ComputedReport(
         Column("right", _("Role, group, or person on leave"), "right"),
         Column("since", _("Since"), "since"),
         Column("until", _("Until"), "until"),
-        Column("agreed_by", _("Approved by"), "agreed_by"),
+        Column("agreed_by", pgettext_lazy("right", "Approved by"), "agreed_by"),
     ),
     rows=access_right_rows,
 )

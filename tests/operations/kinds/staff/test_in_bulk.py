@@ -12,6 +12,7 @@ from backoffice.operations.kinds.staff_change import StaffChange
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from tests import factories
+from tests.operations.kinds.samples import SAMPLES
 from tests.operations.kinds.staff import changes
 
 pytestmark = pytest.mark.django_db
@@ -68,6 +69,18 @@ def test_they_are_listed_in_the_order_in_which_they_were_prepared(
     assert [row.operation for row in review.context["included"]] == invitations
     result = client.post(PAGE, chosen)
     assert [line.operation for line in result.context["lines"]] == invitations
+
+
+def test_nothing_is_said_about_sending_where_nothing_is_sent(
+    second_administrator: User, approver: User, preparer: User, invitations: list[Operation], sign_in: SignIn
+) -> None:
+    client, chosen = sign_in(Client(), second_administrator), choices(*invitations)
+    assert "Approving does not send" not in client.get(PAGE, chosen).content.decode()
+    assert "Nothing was sent" not in client.post(PAGE, chosen).content.decode()
+    exchange = factories.prepared_of_kind("conversion", SAMPLES["conversion"], preparer)
+    client, chosen = sign_in(Client(), approver), choices(exchange)
+    assert "Approving does not send" in client.get(PAGE, chosen).content.decode()
+    assert "Nothing was sent" in client.post(PAGE, chosen).content.decode()
 
 
 def test_whoever_prepared_them_approves_none(
