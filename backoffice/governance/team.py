@@ -140,7 +140,7 @@ def team_state(reader: User) -> TeamState:
             ),
             Exists(preparers),
             Exists(approvers),
-            Exists(invited) | Exists(waiting),
+            Case(When(Exists(invited) | Exists(waiting), then=True), default=False),
             _count(waiting),
             _count(people_not_set_up()),
             _count(open_halves(reader, "link")),
