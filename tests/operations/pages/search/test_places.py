@@ -26,6 +26,10 @@ NOT_OFFERED = {
     "webhooks:own_address",  # needs a fresh second factor; linked from the deliveries
     "notifications:undelivered",  # linked from the System page
     "governance:bootstrap",  # begins on the overview of a new installation
+    *(
+        "governance:links",
+        "governance:start_codes",
+    ),  # begin on the overview once there is something to pass on
     "operations:bulk_send",  # begins in the list of operations
     # begin on the page of the approval policies
     *("governance:policy_draft", "governance:policy_new_rule", "governance:policy_lists"),
