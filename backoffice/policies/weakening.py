@@ -52,7 +52,8 @@ _MOST_WORK = 100_000  # combinations: less than half a second
 _MOST_COMBINED = 2_000
 _MOST_VALUES = 250
 _MOST_TOTALS = 12
-_MONDAY = datetime(2024, 1, 1, tzinfo=UTC)  # of a week in which few clocks change
+_MONDAY, _SUMMER_MONDAY = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 7, 1, tzinfo=UTC)
+"""Of weeks in which few clocks change, with and without summer time."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ _Found = dict[tuple[int, int], tuple[tuple[DescribedOperation, ...], Decision, D
 _Bits = tuple[int, int]
 """Rules of the old and of the new version, as bits."""
 _Outcome = tuple[bool, Levels]
+_Outcomes = tuple[int, int, _Outcome, _Outcome]
+"""The numbers of the new and the old rule, and what they require: of several names at once, the levels are merged."""
 
 
 class _Search:
@@ -167,9 +170,11 @@ class _Search:
     ) -> list[tuple[_Bits, dict[str, Any]]]:
         """Values of this member of an operation, each with the rules that fit it."""
         plain = _at(base or Band())
+        found = list(islice(values, _MOST_VALUES + 1))
+        self.is_cut |= len(found) > _MOST_VALUES
         return [
             (self._fitting(replace(plain, **{name: value}), conditions), {name: value})
-            for value in islice(values, _MOST_VALUES)
+            for value in found[:_MOST_VALUES]
         ]
 
     def of_kind(self, kind: KindFacts) -> Iterator[Witness]:
@@ -181,12 +186,13 @@ class _Search:
         for band, by_band in self._by_band.items():
             if bool(band.currency) != kind.has_amount:
                 continue
-            seen: set[tuple[int, int]] = set()
+            seen: set[_Outcomes] = set()
             for names in kind.decided_as:
                 rules = tuple(self._that_can_decide(by_name[name], by_band) for name in names)
-                for pair, (operations, old, new) in self._of_band(kind, names, rules, band).items():
-                    if pair not in seen:
-                        seen.add(pair)
+                for operations, old, new in self._of_band(kind, names, rules, band).values():
+                    outcomes = _outcomes(old, new)
+                    if outcomes not in seen:
+                        seen.add(outcomes)
                         yield Witness(kind.name, band, _moved(operations, kind, names, band), old, new)
 
     def _that_can_decide(self, by_kind: _Bits, by_band: _Bits) -> _Bits:
@@ -211,6 +217,7 @@ class _Search:
                 self._rows if kind.has_rows else self._rows[:1],
             ]
             if has_totals:
+                self.is_cut |= len(self._limits) > _MOST_TOTALS
                 totals = _totals(kind, band, self._limits)
                 members.append(self._values("totals", totals, _BY_TOTALS, band))
             self._known[key] = self._searched(rules, members)
@@ -224,6 +231,7 @@ class _Search:
         if len(rules) == 1 and not self._can_be_less(rules[0]):
             return found
         different = [_different(each, rules) for each in members]
+        self.is_cut |= prod(map(len, different)) > _MOST_COMBINED
         for values in islice(_combined(different), _MOST_COMBINED):
             self._left -= 1
             if self._left < 0:
@@ -287,6 +295,10 @@ def _different(
 
 def _outcome(rule: Rule) -> _Outcome:
     return bool(rule.refuse), rule.levels
+
+
+def _outcomes(old: Decision, new: Decision) -> _Outcomes:
+    return new.number, old.number, _outcome(new.rule), _outcome(old.rule)
 
 
 def _at(band: Band, kind: str = "") -> DescribedOperation:
@@ -368,34 +380,39 @@ def _either(asked: Collection[RecipientIs]) -> list[bool]:
 
 
 def _preparers(named_by_rules: Iterable[People | None]) -> list[Person]:
-    """Nobody in particular; people with each role, in each group, with two of these; and everybody who is named."""
+    """Nobody in particular; people with each role, in each group, with two of these; and everybody who is named, with
+    each of these and without.
+    """
     asked = [people for people in named_by_rules if people]
     attributes: list[dict[str, Any]] = [
         *({"roles": {role}} for role in sorted({one.role for one in asked if one.role})),
         *({"groups": {group}} for group in sorted({one.group.id for one in asked if one.group})),
     ]
     named = sorted({one.id for people in asked for one in people.named})
-    chosen = [(one,) for one in attributes] + list(combinations(attributes, 2))
-    return [_NOBODY, *(Person(one, "") for one in named), *map(_with, chosen)]
+    chosen = [(), *((one,) for one in attributes)]
+    return [
+        *(_with(few, person) for few in chosen for person in (_NOBODY, *(Person(one, "") for one in named))),
+        *map(_with, combinations(attributes, 2)),
+    ]
 
 
-def _with(attributes: Iterable[Mapping[str, Any]]) -> Person:
+def _with(attributes: Iterable[Mapping[str, Any]], person: Person | None = None) -> Person:
     every = list(attributes)
     roles, groups = (
         frozenset[Any]().union(*(each.get(name, ()) for each in every)) for name in ("roles", "groups")
     )
-    return replace(_NOBODY, roles=roles, groups=groups)
+    return replace(person or _NOBODY, roles=roles, groups=groups)
 
 
 def _times(asked: Collection[tuple[Hours, str]]) -> list[datetime]:
-    """A time for each combination of these hours that there is in a week."""
+    """A time for each combination of these hours that there is in a week of winter or of summer."""
     found: dict[tuple[bool, ...], datetime] = {}
     ordered = sorted(asked, key=repr)
     zones = {name: ZoneInfo(name) for _, name in ordered}
     moments = {_MONDAY}
     for hours, name in ordered:
-        for day in range(-1, 8):
-            date = (_MONDAY + timedelta(days=day)).date()
+        for monday, day in product((_MONDAY, _SUMMER_MONDAY), range(-1, 8)):
+            date = (monday + timedelta(days=day)).date()
             ends = (hours.start, *([hours.end] if hours.end else [hours.start.min]))
             moments |= {datetime.combine(date, end, zones[name]).astimezone(UTC) for end in ends}
     for moment in sorted(moments):
@@ -444,12 +461,12 @@ def _combined(members: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
 
 def _grouped(witnesses: Iterable[Witness], bands: Mapping[str, Sequence[Band]]) -> list[Weaker]:
     """By the rules that decide, and by kinds of the same amounts."""
-    found: dict[tuple[int, int], tuple[Witness, dict[str, list[Band]]]] = {}
+    found: dict[_Outcomes, tuple[Witness, dict[str, list[Band]]]] = {}
     for one in witnesses:
-        _, by_kind = found.setdefault((one.new.number, one.old.number), (one, {}))
+        _, by_kind = found.setdefault(_outcomes(one.old, one.new), (one, {}))
         by_kind.setdefault(one.kind, []).append(one.band)
     weaker: list[Weaker] = []
-    for _, (one, by_kind) in sorted(found.items(), key=lambda item: item[0]):
+    for _, (one, by_kind) in sorted(found.items(), key=lambda item: item[0][:2]):
         kinds: dict[tuple[Band, ...], list[str]] = {}
         for kind, found_in in by_kind.items():
             kinds.setdefault(_joined_bands(found_in, bands), []).append(kind)
