@@ -278,8 +278,8 @@ class SetupLink(SealedRow):
     def generate_code() -> str:
         """A new random start code in groups of four, such as "7KQ2-M4XB-Z9TD".
 
-        It is dictated, so it is short: of no use without the link, of which nobody can guess a bit, and the page of the
-        link accepts only a few wrong codes in half an hour.
+        It is dictated, so it is short. Without the link it is of no use; with it, each network address may try five
+        codes in half an hour, of 2^58.
         """
         return _random_code(_START_CODE_LENGTH)
 

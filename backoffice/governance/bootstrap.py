@@ -80,6 +80,10 @@ def invite_second_administrator(email: str, *, full_name: str, actor: User) -> t
     Raises NotBootstrappingError, and EmailTakenError.
     """
     lock_until_commit("bootstrap")
+    for person in bootstrap_state().invited:
+        User.objects.get_locked(
+            pk=person.pk
+        )  # an enrolment is either finished before this, and found below, or fails
     state = bootstrap_state()
     if not state.is_open:
         raise NotBootstrappingError

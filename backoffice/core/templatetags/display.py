@@ -92,8 +92,8 @@ def signed_amount(value: Decimal, currency: str) -> str:
 
 @register.filter
 def grouped(number: int | Decimal) -> str:
-    """`1,234,567`, or `1,531.2930`."""
-    return f"{number:,}"
+    """`1,234,567`, or `1,531.2930`; never with an exponent."""
+    return f"{number:,f}" if isinstance(number, Decimal) else f"{number:,}"
 
 
 # The client knows nothing of languages, so the names of its currencies are marked here.

@@ -4,7 +4,7 @@ import errno
 import re
 import unicodedata
 from collections.abc import Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from html import escape
@@ -158,6 +158,12 @@ def _month(_language: str | None, number: int) -> str:
 def local_day(moment: datetime) -> str:
     """`20 Nov 2026` in the reader's time zone."""
     return format_day(timezone.localtime(moment))
+
+
+def last_day(end: datetime) -> str:
+    """The last day before this end, which is a midnight; the time of the end where it is none for the reader."""
+    is_midnight = timezone.localtime(end).time() == time.min
+    return local_day(end - timedelta(seconds=1)) if is_midnight else local_time(end)
 
 
 def exact_time(moment: datetime) -> str:

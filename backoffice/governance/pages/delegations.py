@@ -1,7 +1,5 @@
 """My account, Delegations: who stands in for whom, and the way to propose and to end one."""
 
-from datetime import timedelta
-
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.db.models import Q
@@ -12,7 +10,7 @@ from django.utils.translation import gettext, pgettext
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.formatting import local_day, local_time
+from backoffice.core.web.formatting import last_day, local_time
 from backoffice.operations.errors import OperationError, PermissionMissingError
 from backoffice.operations.kinds.delegation import DelegationKind
 from backoffice.operations.lifecycle.delegation import end_delegation
@@ -51,10 +49,10 @@ def delegations(request: StaffRequest) -> HttpResponse:
 
 
 def _until(delegation: Delegation) -> str:
-    """The last day, as it was entered; the time if it ended early."""
+    """The last day; the time if it ended early, or if that day ends at another time for the reader."""
     if delegation.ends < delegation.ends_at:
         return local_time(delegation.ends)
-    return local_day(delegation.ends_at - timedelta(seconds=1))
+    return last_day(delegation.ends_at)
 
 
 def _state(delegation: Delegation) -> str:

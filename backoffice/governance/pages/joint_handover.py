@@ -44,9 +44,9 @@ from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 
-MAILING_SECONDS = 20
-"""No further mail is begun after this time: a server that does not answer takes up to a minute for one, and then the
-web server ends the process."""
+MAILING_SECONDS = 4
+"""No further mail is begun after this time: a server that does not answer takes up to a minute for one, and a proxy
+waits 65 seconds for the page, which shows the links that could not be mailed."""
 
 
 @dataclass

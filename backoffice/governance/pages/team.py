@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from django.contrib.auth.decorators import permission_required
@@ -18,7 +18,7 @@ from backoffice.accounts.models import SetupLink, User
 from backoffice.accounts.rights import Restriction, restrictions_of
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.formatting import local_day, local_time
+from backoffice.core.web.formatting import last_day, local_day, local_time
 from backoffice.core.web.pagination import keyset_page
 from backoffice.governance.bootstrap import people_with_renewable_link
 from backoffice.governance.team import find_members, groups_with_size, team_members, team_state
@@ -155,7 +155,7 @@ def shown_rights(rows: Iterable[AccessRow]) -> list[AccessRow]:
             row,
             right=labels.get(row.right, row.right) if row.kind == RightKind.ROLE else row.right,
             since=local_day(datetime.fromisoformat(row.since)),
-            until=local_day(datetime.fromisoformat(row.until) - timedelta(seconds=1)) if row.until else "",
+            until=last_day(datetime.fromisoformat(row.until)) if row.until else "",
         )
         for row in rows
     ]

@@ -169,7 +169,7 @@ class OperationFilterForm(ListFilterForm):
         """The filter to apply. Call only on a valid form."""
         values = self.cleaned_data
         within = TABS[values["tab"] or ALL_TAB][1](user)
-        if values["tab"] == "open" and values["kind"] == BatchKind.name:
+        if values["tab"] == "open":
             within |= has_open_rows()
         return replace(self.in_every_tab(user), within=within)
 

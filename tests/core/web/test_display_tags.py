@@ -8,7 +8,13 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone, translation
 
-from backoffice.core.web.formatting import exact_zoned_time, format_day, time_zone_text, zoned_time
+from backoffice.core.web.formatting import (
+    exact_zoned_time,
+    format_day,
+    last_day,
+    time_zone_text,
+    zoned_time,
+)
 
 MOMENT = datetime(2026, 11, 20, 9, 42, 7, tzinfo=UTC)
 
@@ -137,3 +143,19 @@ def test_a_countdown_is_in_hours_below_four_days(remaining: timedelta, written: 
 )
 def test_only_long_ids_are_not_wrapped(text: str, written: str) -> None:
     assert rendered("{{ text|whole_ids }}", text=text) == written
+
+
+@pytest.mark.parametrize(
+    ("rate", "written"), [("1531.2930", "1,531.2930"), ("0.00000065", "0.00000065"), ("1.5E+3", "1,500")]
+)
+def test_a_rate_is_grouped_and_has_no_exponent(rate: str, written: str) -> None:
+    shown = Template("{% load display %}{{ rate|grouped }}").render(Context({"rate": Decimal(rate)}))
+    assert shown == written
+
+
+@pytest.mark.parametrize(
+    ("zone", "written"), [("Africa/Lagos", "20 Nov 2026"), ("Asia/Tokyo", "21 Nov 2026, 08:00")]
+)
+def test_the_last_day_is_a_time_where_it_ends_within_a_day(zone: str, written: str) -> None:
+    with timezone.override(ZoneInfo(zone)):
+        assert last_day(datetime(2026, 11, 20, 23, tzinfo=UTC)) == written

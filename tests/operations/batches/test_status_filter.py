@@ -54,7 +54,7 @@ def test_the_filter_finds_what_the_list_shows(sign_in: SignIn, preparer: User, a
             assert {one.reference for one in page.rows} == expected[status], (path, status)
 
 
-@pytest.mark.parametrize("filters", ["", "&kind=batch"])
+@pytest.mark.parametrize("filters", ["", "&kind=batch", "&text=payroll.csv", "&since=2020-01-01"])
 def test_a_batch_is_open_until_all_of_its_rows_are_closed(
     sign_in: SignIn, preparer: User, approver: User, filters: str
 ) -> None:
