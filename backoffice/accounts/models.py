@@ -194,7 +194,7 @@ _CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # no I, L, O, U, 0, 1: they a
 
 
 def _random_code(length: int) -> str:
-    """So many random characters, in groups of four."""
+    """`length` random characters, in groups of four."""
     letters = "".join(secrets.choice(_CODE_ALPHABET) for _ in range(length))
     return "-".join(letters[start : start + 4] for start in range(0, length, 4))
 

@@ -197,9 +197,8 @@ class RuleForm(PageForm):
         required=False,
         min_value=1,
         help_text=_(
-            "Rules are checked from the top; the first that fits decides. If empty, the rule comes after the others "
-            "and decides only what none of them does. Before others, it decides instead of them, also where they are "
-            "stricter."
+            "The first matching rule applies. Leave empty to add this rule at the end. Placed higher, it applies "
+            "before the rules below it, even where they are stricter."
         ),
     )
 

@@ -413,7 +413,7 @@ class Refusal(TextChoices):
     )
     STATUS_CHANGED = (
         "status_changed",
-        _("The status is “{status}”. Nothing was changed."),
+        _("The status is “{status}” now. Nothing was changed. Open the operation to check it."),
     )
     OTP_OF_OTHER_CONTENT = (
         "otp_of_other_content",
@@ -512,7 +512,10 @@ class Refusal(TextChoices):
         "policy_outdated",
         _("Another version took effect meanwhile. Nothing was changed. Prepare it again from the new rules."),
     )
-    POLICY_UNCHANGED = ("policy_unchanged", _("No changes from the rules in effect. Nothing was prepared."))
+    POLICY_UNCHANGED = (
+        "policy_unchanged",
+        _("The draft is the same as the rules in effect. Nothing was prepared."),
+    )
     POLICY_UNSATISFIABLE = (
         "policy_unsatisfiable",
         _(

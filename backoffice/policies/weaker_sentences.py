@@ -51,7 +51,10 @@ class RequiresLess:
         )
         if self.is_cut:
             texts.append(
-                gettext("There are too many rules to compare all of them: compare the rest yourself.")
+                gettext(
+                    "This comparison is incomplete: there are too many rules. Check all changes yourself before you "
+                    "submit or approve."
+                )
             )
         return texts
 
@@ -105,15 +108,15 @@ class _Outcome:
     def sentence(self, what: str) -> str:
         if not self.before:
             template = (
-                gettext("{what} would need {approvals} by rule {number}, and are refused now.")
+                gettext("{what}: {approvals} under rule {number}, currently refused.")
                 if self.number
-                else gettext("{what} would need {approvals} by the last rule, and are refused now.")
+                else gettext("{what}: {approvals} under the last rule, currently refused.")
             )
         else:
             template = (
-                gettext("{what} would need {approvals} by rule {number}, instead of {before}.")
+                gettext("{what}: {approvals} under rule {number}, currently {before}.")
                 if self.number
-                else gettext("{what} would need {approvals} by the last rule, instead of {before}.")
+                else gettext("{what}: {approvals} under the last rule, currently {before}.")
             )
         return template.format(what=what, approvals=self.approvals, number=self.number, before=self.before)
 

@@ -184,7 +184,7 @@ def test_codes_and_links_cannot_be_guessed() -> None:
         assert min(map(len, found)) * math.log2(len(set("".join(found)))) >= 128
 
 
-def test_a_start_code_can_be_dictated_and_not_guessed_by_who_has_the_link() -> None:
+def test_a_start_code_cannot_be_guessed_with_the_link() -> None:
     """A network is locked out after a few wrong ones (`test_setup_links`): it would need millions of years."""
     found = [SetupLink.generate_code() for _ in range(400)]
     assert {len(code) for code in found} == {len("7KQ2-M4XB-Z9TD")}

@@ -188,7 +188,7 @@ def test_a_second_factor_that_ends_in_between_is_refused_for_each_of_the_others(
         answer = sign_in(Client(), administrator).post(LINKS, references(*invitations))
     assert (answer.status_code, len(shown_in(answer))) == (200, 1)
     assert text_of(answer).count("Your last authenticator code is more than five minutes old.") == 2
-    assert "1 of 3 were passed on. The list shows the reasons." in text_of(answer)
+    assert "2 links could not be shown or sent. The reasons are below." in text_of(answer)
     assert len(recorded()) == 1
 
 
@@ -270,7 +270,7 @@ def test_a_mail_server_that_does_not_answer_in_time_uses_up_no_further_link(
     with patch.object(joint_handover, "monotonic", side_effect=[0, 1, 21, 42]):
         answer = sign_in(Client(), administrator).post(LINKS, references(*invitations) | {"mail": "1"})
     assert len(mail.outbox) == len(recorded()) == 1
-    assert text_of(answer).count("Not sent: the mail server takes too long to answer.") == 2
+    assert text_of(answer).count("Not sent: the mail server did not respond in time.") == 2
     assert "Pass on 2 more links…" in text_of(answer)
     assert SetupLink.objects.filter(link_shown_at=None).count() == 2
 

@@ -276,12 +276,12 @@ def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: 
     as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["withdrawal"], "needed1": "2"})
     problem = "Rule 1 cannot be satisfied for Conversions: too few people can give 2 other people."
     shown = page(as_administrator, REVIEW)
-    assert f"Cannot be submitted: {problem}" in shown
+    assert f"This version cannot be submitted. {problem}" in shown
     assert "Nothing was changed." not in shown
     response = submit(as_administrator)
     assert response.status_code == 422
     assert f"{problem} Nothing was changed." in text(response)
-    assert "Cannot be submitted" not in text(response)
+    assert "cannot be submitted" not in text(response)
     assert not Operation.objects.exists()
     assert "Withdrawals need 2 other people" in page(as_administrator, DRAFT)
 
@@ -347,7 +347,7 @@ def test_the_zone_of_the_first_version_is_explained_and_is_no_change(
     assert other_administrator
     User.objects.filter(pk=administrator.pk).update(time_zone="Europe/Berlin")
     as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "refuse": "No transfers"})
-    explained = "in the time zone Europe/Berlin: the first version begins with that of your account"
+    explained = "use the time zone Europe/Berlin. The time zone of your account is preselected"
     for url in (DRAFT, REVIEW):
         shown = page(as_administrator, url)
         assert explained in shown, url
@@ -521,7 +521,7 @@ def test_a_draft_that_changes_nothing_is_not_submitted(as_administrator: Client)
     put_in_effect({"when": {"kinds": ["transfer"], "recipient": "new"}, "refuse": "No transfers"})
     answer = submit(as_administrator)
     assert (answer.status_code, Operation.objects.exists()) == (422, False)
-    assert "No changes from the rules in effect." in text(answer)
+    assert "The draft is the same as the rules in effect." in text(answer)
 
 
 @pytest.mark.parametrize(
@@ -581,9 +581,7 @@ def test_a_version_that_requires_less_is_announced_to_both_people(
     assert warning not in page(as_administrator, DRAFT)
     typed = {"kinds": ["withdrawal"], "needed1": "1", "position": "1"}
     assert as_administrator.post(f"{DRAFT}rules/new/", typed).status_code == 302
-    sentence = (
-        "Withdrawals above NGN 10,000.00 would need 1 other person by rule 1, instead of 2 other people."
-    )
+    sentence = "Withdrawals above NGN 10,000.00: 1 other person under rule 1, currently 2 other people."
     for url in (DRAFT, REVIEW):
         assert f"{warning} {sentence}" in page(as_administrator, url), url
     operation = proposed_in_forms(as_administrator)

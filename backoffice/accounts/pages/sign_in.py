@@ -139,8 +139,8 @@ class FirstPasswordForm(NewPasswordForm):
         label=_("Start code"),
         max_length=80,  # with spaces and hyphens as they were dictated
         help_text=_(
-            "12 letters and digits; spaces, hyphens and case do not matter. You get it from a different person than "
-            "the link."
+            "Usually 12 letters and digits. Spaces, hyphens and case do not matter. You get it from a different person "
+            "than the link."
         ),
         # Shown again after an error, unlike other codes: it works only with the link.
         widget=forms.TextInput(

@@ -84,7 +84,9 @@ def joint_handover(request: StaffRequest, part: str) -> HttpResponse:
     began = monotonic()
     for line in lines:
         if by_mail and monotonic() - began > MAILING_SECONDS:
-            line.problem = gettext("Not sent: the mail server takes too long to answer. The link is unused.")
+            line.problem = gettext(
+                "Not sent: the mail server did not respond in time. You can still send or show this link."
+            )
         else:
             _hand_over(request, line, by_mail=by_mail)
     if lines and all(line.is_mailed for line in lines):
@@ -92,7 +94,12 @@ def joint_handover(request: StaffRequest, part: str) -> HttpResponse:
         messages.success(request, ngettext("{n} link was sent.", "{n} links were sent.", n).format(n=n))
         return redirect(str(context["back"]))
     done = [line for line in lines if line.shown or line.is_mailed]
-    context |= {"lines": lines, "done": done, "further": len(halves_in_list(request, part))}
+    context |= {
+        "lines": lines,
+        "done": done,
+        "failed": len(lines) - len(done),
+        "further": len(halves_in_list(request, part)),
+    }
     return render(request, "governance/links_shown.html", context, status=200 if done else 409)
 
 

@@ -79,7 +79,9 @@ def review(request: StaffRequest) -> HttpResponse:
     try:
         _check(draft, policy, staffing)
     except OperationError as exc:
-        problem = gettext("Cannot be submitted: {problem}").format(problem=_before_submission(str(exc)))
+        problem = gettext("This version cannot be submitted. {problem}").format(
+            problem=_before_submission(str(exc))
+        )
     return _review_page(request, draft, policy, form, problem, staffing=staffing)
 
 

@@ -329,8 +329,8 @@ class BatchSummary:
         unknown = self._count(*NEEDS_ATTENTION)
         unpaid = self.progress.rows - self.progress.duplicates - self._count(Status.SUCCEEDED) - unknown
         texts = (
-            (unpaid, ngettext("{count} unpaid", "{count} unpaid", unpaid)),
-            (unknown, ngettext("{count} unknown", "{count} unknown", unknown)),
+            (unpaid, ngettext("{count} unpaid row", "{count} unpaid rows", unpaid)),
+            (unknown, ngettext("{count} unknown outcome", "{count} unknown outcomes", unknown)),
         )
         return [text.format(count=count) for count, text in texts if count]
 
@@ -361,7 +361,7 @@ class BatchSummary:
         texts = (
             (succeeded, ngettext("{count} succeeded", "{count} succeeded", succeeded)),
             (failed, ngettext("{count} failed", "{count} failed", failed)),
-            (unknown, ngettext("{count} unknown", "{count} unknown", unknown)),
+            (unknown, ngettext("{count} unknown outcome", "{count} unknown outcomes", unknown)),
             (moving, ngettext("{count} in progress", "{count} in progress", moving)),
             (unsent, ngettext("{count} not sent", "{count} not sent", unsent)),
         )

@@ -150,8 +150,8 @@ class FolderProblem(TextChoices):
     BESIDE_DATABASE = (
         "beside_database",
         _(
-            "The journal of sent requests is in the folder of the database, so both may be restored together. "
-            "Ask the operator to move it."
+            "The journal of sent requests is in the database folder: restoring a backup would also reset the journal. "
+            "Ask the operator to move the journal."
         ),
     )
 

@@ -145,7 +145,7 @@ class BatchKind(LocalKind[BatchPayload]):
         total = payload.totals[0]
         return TypedAmount(
             gettext("Total {currency}").format(currency=total.currency),
-            gettext("For example 12,780.00. Take it from your own list of the payouts, not from this page."),
+            gettext("Enter the total from your own list of payouts, not from this page. Example: 12,780.00."),
             f"{total.amount:f}",
         )
 

@@ -83,12 +83,12 @@ def test_a_batch_is_open_until_all_of_its_rows_are_closed(
         (
             [(Status.SENDING, Status.SUCCEEDED), (Status.SENDING, Status.FAILED)],
             "warn",
-            "Completed, 1 unpaid",
+            "Completed, 1 unpaid row",
         ),
         (
             [(Status.SENDING, Status.FAILED), (Status.EXPIRED,), (Status.SENDING, Status.UNKNOWN)],
             "warn",
-            "Completed, 2 unpaid, 1 unknown",
+            "Completed, 2 unpaid rows, 1 unknown outcome",
         ),
     ],
 )

@@ -216,7 +216,7 @@ def test_both_names_are_on_the_page_and_confirmed_there(
     operation = held(bank, preparer, approver)
     page = text_of(show(as_approver, operation))
     assert "Ready to send" not in page
-    assert "The bank now names another account holder than the approved one." in page
+    assert "The name at the bank now differs from the approved name." in page
     assert APPROVED_NAME in page
     assert OTHER_NAME in page
     assert "How you know that the account is right" in page

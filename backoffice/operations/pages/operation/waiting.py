@@ -234,7 +234,7 @@ def holder_text(operation: Operation) -> str:
     if not changes:
         return ""
     if changes[-1].name:
-        found = gettext("The bank now names another account holder than the approved one.")
+        found = gettext("The name at the bank now differs from the approved name.")
     else:
         found = gettext("The bank does not find this account.")
     return (

@@ -50,7 +50,7 @@ def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:
         number = health.open_incidents
         text = ngettext("{n} open incident.", "{n} open incidents.", number).format(n=number)
         advice = ngettext(
-            "Find out what happened, then acknowledge it.",
+            "Find out what happened, then acknowledge the incident.",
             "Find out what happened, then acknowledge each incident.",
             number,
         )

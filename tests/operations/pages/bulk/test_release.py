@@ -162,7 +162,7 @@ def test_operations_that_cannot_be_sent_are_skipped_with_the_reason(
     page = as_approver.get(address(own, pending, released, executed))
     reasons = {row.operation.reference: row.skip_reason for row in page.context["skipped"]}
     assert "You prepared this operation" in reasons[own.reference]
-    assert "status is “Pending”" in reasons[pending.reference]
+    assert "status is “Pending” now" in reasons[pending.reference]
     assert "already been released" in reasons[released.reference]
     assert "may already be paid" in reasons[executed.reference]
     assert page.context["selection"].operations == []

@@ -73,7 +73,7 @@ def test_a_failed_decision_is_reported_and_does_not_stop_the_others(
     result = lines(answer)
     assert "2 of 5 approved" in text_of(answer)
     assert "has expired" in result[late.reference]
-    assert "status is “Cancelled”" in result[cancelled.reference]
+    assert "status is “Cancelled” now" in result[cancelled.reference]
     assert "Two approvals are required" in result[two.reference]
     assert [status_of(one) for one in (first, late, two, cancelled, last)] == [
         "approved",
@@ -136,7 +136,7 @@ def test_a_rejection_by_another_user_is_not_shown_as_own(
         reason="No",
     )
     assert (
-        "status is “Rejected”"
+        "status is “Rejected” now"
         in lines(send(as_approver, REJECT, operation, reason="No"))[operation.reference]
     )
 

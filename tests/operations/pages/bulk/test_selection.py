@@ -143,7 +143,7 @@ def test_the_confirmation_lists_skipped_operations_with_the_reason(
     assert "has expired" in found[late.reference]
     assert "Two approvals are required" in found[two.reference]
     assert "You have already approved this operation" in found[signed.reference]
-    assert "status is “Approved”" in found[gone.reference]
+    assert "status is “Approved” now" in found[gone.reference]
     assert "not what you saw" in found[strange.reference]
     assert "not what you saw" in found[touched.reference]
     assert answer.context["included"] == []

@@ -97,7 +97,7 @@ def test_the_audit_entries_are_linked_for_whoever_may_read_them(
 
 def test_a_refused_status_is_named_in_the_readers_language() -> None:
     refused = WrongStatusError(Refusal.STATUS_CHANGED, status="cancelled")
-    assert str(refused).startswith("The status is “Cancelled”.")
+    assert str(refused).startswith("The status is “Cancelled” now.")
     with translation.override("fr"):
         assert str(Status.CANCELLED.label) != "Cancelled"
         assert f"«\u00a0{Status.CANCELLED.label}\u00a0»" in sentence(refused.refusal)

@@ -162,7 +162,7 @@ def test_a_decision_on_a_stale_page_shows_the_current_status(
     do(as_preparer, operation, "cancel")
     answer = do(as_approver, operation, action, **values)
     assert answer.status_code == 422
-    assert "The status is “Cancelled”. Nothing was changed" in text_of(answer)
+    assert "The status is “Cancelled” now. Nothing was changed" in text_of(answer)
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
@@ -171,7 +171,7 @@ def test_cancelling_too_late_is_reported(
 ) -> None:
     do(as_approver, operation, "reject", reason="Wrong invoice")
     answer = as_preparer.post(f"/operations/{operation.pk}/cancel/", follow=True)
-    assert "The status is “Rejected”" in text_of(answer)
+    assert "The status is “Rejected” now" in text_of(answer)
 
 
 def test_the_preparer_cannot_approve_with_a_forged_form(
