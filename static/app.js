@@ -1,9 +1,8 @@
-/* What the pages gain when scripts run. Every page works without this file.
-   No page state is kept here: the server's HTML is the only truth. */
+/* What the pages gain when scripts run. It keeps no state. */
 
 const notice = document.getElementById("notice");
-const palette = document.getElementById("palette"); // templates/ui/palette.html
-const words = document.getElementById("words").dataset; // templates/ui/words.html, in the language of the page
+const palette = document.getElementById("palette");
+const words = document.getElementById("words").dataset;
 
 /** The text with each `{name}` replaced by the value of that name. */
 function fill(text, values) {
@@ -59,7 +58,7 @@ function reveal(element) {
   (scope.querySelector("input:not([type=hidden]), textarea, select, .drop a, button") ?? element).focus();
 }
 
-/** To the next or the previous row of a list; the first one if none has the focus. */
+/** To the next or the previous row of a list. */
 function step(by) {
   const rows = [...document.querySelectorAll("main a.row")];
   const at = rows.indexOf(document.activeElement.closest("tr")?.querySelector("a.row"));
@@ -77,7 +76,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-/* ---- copy buttons: <code data-copy="the text">the text</code> gains one ---- */
+/* ---- copy buttons ---- */
 
 function addCopyButtons(root) {
   if (!navigator.clipboard) return;
@@ -96,13 +95,13 @@ function addCopyButtons(root) {
   }
 }
 
-/* ---- print: <button data-print hidden>, for browsers that run scripts ---- */
+/* ---- print ---- */
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-print]")) print();
 });
 
-/* ---- a counter beside what has a limit: <input data-count="28"> ---- */
+/* ---- counters ---- */
 
 function addCounters(root) {
   for (const input of root.querySelectorAll("[data-count]:not([data-count-ready])")) {
@@ -116,7 +115,7 @@ function addCounters(root) {
   }
 }
 
-/* ---- a field that is being corrected loses its error ---- */
+/* ---- a corrected field loses its error ---- */
 
 document.addEventListener("input", (event) => {
   const field = event.target, error = `${field.id}_error`;
@@ -128,7 +127,7 @@ document.addEventListener("input", (event) => {
   document.getElementById(error)?.remove();
 });
 
-/* ---- a form is sent once; the server would find the same operation anyway ---- */
+/* ---- a form is sent once ---- */
 
 const DOWNLOAD_BEGINS = 1500;  // milliseconds
 
@@ -147,7 +146,7 @@ document.addEventListener("submit", (event) => {
   }
   form.dataset.sent = "yes";
   event.submitter?.setAttribute("aria-busy", "true");
-  // A file leaves the page as it is, so nothing else would let its form be sent again.
+  // A file leaves the page as it is.
   if (event.submitter?.matches("[data-downloads]")) setTimeout(release, DOWNLOAD_BEGINS, form);
 }, true);
 
@@ -155,13 +154,13 @@ window.addEventListener("pageshow", (event) => {
   if (event.persisted) document.querySelectorAll("form[data-sent]").forEach(release);
 });
 
-/* ---- ages grow while the page stays open ---- */
+/* ---- ages grow ---- */
 
 const STEPS = [[86400, words.textDay], [3600, words.textHour], [60, words.textMinute]];
 
 const COUNTED_IN_HOURS = 4 * 86400;
 
-/** The same words as the template tag `age`: "less than 1 min", "12 min", "3 h", "2 d". */
+/** As the template tag `age`. */
 function age(seconds, steps = STEPS) {
   for (const [size, unit] of steps) {
     if (seconds >= size) return fill(unit, { n: Math.floor(seconds / size) });
@@ -177,7 +176,7 @@ function refreshAges() {
 
 setInterval(refreshAges, 30_000);
 
-/** "in 29:07" up to an hour, "in 71 h" up to four days, then "in 5 d"; "passed" afterwards, like the tag `countdown`. */
+/** As the template tag `countdown`. */
 function refreshCountdowns() {
   for (const time of document.querySelectorAll("time[data-until]")) {
     const left = Math.floor((Date.parse(time.dateTime) - Date.now()) / 1000);
@@ -189,7 +188,7 @@ function refreshCountdowns() {
 
 setInterval(refreshCountdowns, 1000);
 
-/* ---- htmx: only reads go through it, so a cut connection never leaves the outcome of a decision unknown ---- */
+/* ---- htmx: reads alone ---- */
 
 document.addEventListener("htmx:configRequest", (event) => {
   // Filters left empty do not belong in the address.
@@ -224,5 +223,5 @@ document.addEventListener("htmx:responseError", (event) => {
 
 enrich();
 
-// After a refused form, the first thing to mend gets the focus.
+// The first error gets the focus.
 document.querySelector('main [role="alert"], main [aria-invalid="true"]')?.focus();

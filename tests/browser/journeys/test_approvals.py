@@ -145,7 +145,7 @@ def test_a_stale_page_changes_nothing_and_reports_it(people: People, action: str
     stale.get_by_text("Reject…").click()
     stale.get_by_label("Reason").fill("Too late")
     steps.press(stale, action)
-    expect(stale.get_by_role("alert")).to_contain_text(re.compile("rejected.*Nothing was done", re.I))
+    expect(stale.get_by_role("alert")).to_contain_text(re.compile("rejected.*Nothing was changed", re.I))
     expect(steps.badge(stale)).to_have_text("Rejected")
     [row] = steps.exported(stale, payment)
     assert (row["Status"], row["Reason"]) == ("rejected", REASON)
