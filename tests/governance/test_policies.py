@@ -795,7 +795,7 @@ def test_pages_keep_their_budgets_with_two_hundred_rules(
 def test_a_new_rule_comes_where_it_was_put(as_administrator: Client) -> None:
     form = as_administrator.get(f"{DRAFT}rules/new/").content.decode()
     assert re.search(r'<input type="number" name="position" (?!value)', form)
-    assert "also where they are stricter" in form
+    assert "even where they are stricter" in form
     for reason, position in (
         ("Behind the others", ""),
         ("In between", "2"),

@@ -631,7 +631,7 @@ def test_a_batch_shows_what_became_of_its_rows(sign_in: SignIn, preparer: User, 
     steps.put(third, Status.SENDING, Status.UNKNOWN)
     steps.put(fourth, Status.SENDING, Status.SUCCEEDED)
     assert texts_of(client, batch) == shown(
-        "Completed, 1 unpaid row, 1 unknown outcome", "Completed: 2 succeeded, 1 failed, 1 unknown"
+        "Completed, 1 unpaid row, 1 unknown outcome", "Completed: 2 succeeded, 1 failed, 1 unknown outcome"
     )
 
 
