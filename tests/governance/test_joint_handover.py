@@ -372,7 +372,7 @@ def test_one_page_takes_twenty_people_and_leads_to_the_others(
     with CaptureQueriesContext(connection) as queries:
         page = client.get(CODES, references(*many))
     assert len(queries) <= 6
-    assert "1 more follows afterwards." in text_of(page)
+    assert "1 more remains." in text_of(page)
     listed = re.findall(r'name="operation" value="([^"]+)"', page.content.decode())
     assert listed == [one.reference for one in many[:20]]
     answer = client.post(CODES, {"operation": listed})
