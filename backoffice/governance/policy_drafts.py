@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.http import Http404
+from django.http import Http404, HttpRequest
 from pydantic import ValidationError
 
 from backoffice.accounts.models import User
@@ -73,6 +73,11 @@ def own_changes(request: StaffRequest, policy: PolicyInEffect) -> int | None:
         return None
     rules = compare(policy.document, read_draft(request, policy).document)
     return sum(one.difference != Difference.SAME for one in rules)
+
+
+def has_draft(request: HttpRequest) -> bool:
+    """Whether this session has begun a version, without reading it."""
+    return _DRAFT in request.session
 
 
 def drop_draft(request: StaffRequest) -> None:

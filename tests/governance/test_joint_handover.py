@@ -21,7 +21,7 @@ from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.web.mail import MailNotSentError
-from backoffice.governance.pages import joint_handover, setup_mail
+from backoffice.governance.pages import handover, joint_handover, setup_mail
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.accounts import steps
@@ -249,7 +249,7 @@ def test_a_link_whose_mail_fails_is_shown_beside_its_person_and_the_others_are_s
         setup_mail.mail_setup_link(person, address, **more)
 
     client, query = sign_in(Client(), administrator), urlencode(references(*invitations), doseq=True)
-    with patch.object(joint_handover, "mail_setup_link", send):
+    with patch.object(handover, "mail_setup_link", send):
         answer = client.post(f"{LINKS}?{query}", references(*invitations) | {"mail": "1"})
     assert {one.to[0] for one in mail.outbox} == {"ada@countersign.example", "sade@countersign.example"}
     [address] = shown_in(answer)

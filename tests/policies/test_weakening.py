@@ -219,7 +219,7 @@ def test_every_witness_needs_less_under_the_new_version() -> None:
 
 
 def test_what_needs_less_is_found() -> None:
-    """A random operation that needs less is decided by two rules of which a finding tells for its kind."""
+    """For a random operation that needs less, a finding for its kind names the two rules that decide it."""
     for seed in range(400):
         random = Random(seed)  # noqa: S311 - the same every time, no secret
         old, new = random_policies.document(random), random_policies.document(random)

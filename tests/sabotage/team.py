@@ -108,7 +108,9 @@ TEAM = (
         {
             "    if not form.is_valid():\n": "    if not form.is_bound:\n",
             "second_factor_at=second_factor_at(request)": "second_factor_at=clock.now()",
-            "from backoffice.core.web.mail": "from backoffice.core import clock\nfrom backoffice.core.web.mail",
+            "from backoffice.core.web.submissions": (
+                "from backoffice.core import clock\nfrom backoffice.core.web.submissions"
+            ),
         },
         f"{_JOINT}::test_without_a_fresh_second_factor_nothing_is_shown",
     ),

@@ -26,6 +26,7 @@ from backoffice.governance.bootstrap import (
 )
 from backoffice.governance.pages.handover import mailed
 from backoffice.governance.pages.setup_mail import may_mail_links, setup_address
+from backoffice.governance.policy_drafts import has_draft
 from backoffice.governance.team import team_state
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
@@ -105,11 +106,12 @@ def _link_page(request: StaffRequest, person: User, token: str) -> HttpResponse:
 
 def first_steps(request: HttpRequest) -> dict[str, object]:
     """Context processor: `are_first_steps_open`, `invited_alone` (the second administrator until the set-up is
-    finished) and `team_state`, each read only if a template uses it.
+    finished), `has_policy_draft` and `team_state`, each read only if a template uses it.
     """
     state = cache(bootstrap_state)
     return {
         "are_first_steps_open": lambda: state().is_open,
         "invited_alone": lambda: list(state().invited) if state().is_open else [],
+        "has_policy_draft": lambda: has_draft(request),
         "team_state": lambda: team_state(cast(User, request.user)),
     }

@@ -87,7 +87,7 @@ def part_of(operation: Operation, person: User) -> str:
 
 
 def listed_references(request: StaffRequest) -> list[str]:
-    """The operations of the list on which this was opened; none if it was all that this person has to pass on."""
+    """The operations of the list on which this was opened; empty for all that this person passes on."""
     return [one for one in request.GET.getlist("operation")[:MOST_LISTED] if one.isprintable()]
 
 
@@ -116,17 +116,25 @@ def list_address(request: StaffRequest, part: str) -> str:
     return f"{reverse(f'governance:{page}')}?{query}".rstrip("?")
 
 
+@sensitive_variables("address")
+def mail_or_show(person: User, address: str, *, actor: User, operation: UUID | None = None) -> bool:
+    """Mail the link, which has a start code if it is of an operation.
+
+    False if it could not be sent: then it is recorded as shown, and the page has to show it.
+    """
+    try:
+        mail_setup_link(person, address, has_start_code=operation is not None)
+    except MailNotSentError:
+        record_shown_instead(person, actor=actor, operation=operation)
+        return False
+    return True
+
+
 def mailed(
     request: StaffRequest, person: User, context: dict[str, object], *, operation: UUID | None = None
 ) -> bool:
-    """Mail the link of the context, which has a start code if it is of an operation.
-
-    If it could not be sent, the page shows it instead, and that is recorded.
-    """
-    try:
-        mail_setup_link(person, str(context["shown"]), has_start_code=operation is not None)
-    except MailNotSentError:
-        record_shown_instead(person, actor=request.user, operation=operation)
+    """Mail the link of the context, as `mail_or_show` does, and say so on the next page, or on this one if not."""
+    if not mail_or_show(person, str(context["shown"]), actor=request.user, operation=operation):
         context["is_mail_refused"] = True
         return False
     text = gettext("The link was sent to {email}.").format(email=person.email)

@@ -28,18 +28,17 @@ from backoffice.accounts.setup_links import (
     PassedOn,
     halves_passed_on,
     open_halves,
-    record_shown_instead,
     show_handover,
 )
-from backoffice.core.web.mail import MailNotSentError
 from backoffice.core.web.submissions import shown_once
 from backoffice.governance.pages.handover import (
     halves_in_list,
     list_address,
     listed_references,
+    mail_or_show,
     own_operations,
 )
-from backoffice.governance.pages.setup_mail import mail_setup_link, may_mail_links, setup_address
+from backoffice.governance.pages.setup_mail import may_mail_links, setup_address
 from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
@@ -120,17 +119,14 @@ def _hand_over(request: StaffRequest, line: JointLine, *, by_mail: bool) -> None
     line.shown = setup_address(request, shown) if line.half.link_for_id == request.user.pk else shown
     if not by_mail:
         return
-    try:
-        mail_setup_link(person, line.shown, has_start_code=True)
-    except MailNotSentError:
-        record_shown_instead(person, actor=request.user, operation=pk)
-        line.is_mail_refused = True
-    else:
-        line.shown, line.is_mailed = "", True
+    line.is_mailed = mail_or_show(person, line.shown, actor=request.user, operation=pk)
+    line.is_mail_refused = not line.is_mailed
+    if line.is_mailed:
+        line.shown = ""
 
 
 def _listed_lines(request: StaffRequest, part: str) -> tuple[list[JointLine], int]:
-    """The people of the list, and of how many more the half can be shown afterwards.
+    """The people of the list, and how many are left for the next page.
 
     Without a list, all whose half this person has to pass on.
     """

@@ -25,7 +25,7 @@ def check_satisfiable(document: PolicyDocument, staffing: Staffing) -> None:
 
 
 def groups_without_enrolled_people(document: PolicyDocument, staffing: Staffing) -> list[str]:
-    """The names of groups that levels require, of which nobody has an authenticator yet."""
+    """The names of groups that some level requires and in which nobody has an authenticator yet."""
     present = {group for person in staffing.enrolled for group in staffing.groups.get(person, ())}
     named = [level.of.group for rule in document.rules for level in rule.levels if level.of.group]
     return list(dict.fromkeys(group.name for group in named if group.id not in present))

@@ -168,14 +168,19 @@ def test_one_person_cannot_open_two_invited_accounts(administrator: User, second
     assert not any(user.has_usable_password() for user in User.objects.filter(grants__isnull=False))
 
 
+def both_halves(preparer: User, approver: User) -> list[str]:
+    """The token of the link and the start code of an invitation, as each of the two sees their own."""
+    operation = changes.agreed(changes.invitation(Role.APPROVER), preparer, approver)
+    return [
+        setup_links.show_handover(operation.pk, actor=person, second_factor_at=timezone.now())
+        for person in (preparer, approver)
+    ]
+
+
 def test_link_and_start_code_together_open_the_account(
     client: Client, administrator: User, second_administrator: User
 ) -> None:
-    operation = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
-    token, code = (
-        setup_links.show_handover(operation.pk, actor=person, second_factor_at=timezone.now())
-        for person in (administrator, second_administrator)
-    )
+    token, code = both_halves(administrator, second_administrator)
     address = reverse("accounts:set_up", args=[token])
     assert "Start code" in text_of(client.get(address))
     chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD, "start_code": code.lower()}
@@ -190,11 +195,7 @@ def test_wrong_start_codes_lock_out_whoever_has_the_link(
     client: Client, administrator: User, second_administrator: User
 ) -> None:
     """Even the correct code is refused then: the code is short, so that it can be dictated."""
-    operation = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
-    token, code = (
-        setup_links.show_handover(operation.pk, actor=person, second_factor_at=timezone.now())
-        for person in (administrator, second_administrator)
-    )
+    token, code = both_halves(administrator, second_administrator)
     address = reverse("accounts:set_up", args=[token])
     chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD}
     for _ in range(WRONG_FOR_ACCOUNT_AND_ADDRESS):
@@ -207,11 +208,7 @@ def test_wrong_start_codes_lock_out_whoever_has_the_link(
 def test_a_start_code_may_be_typed_as_it_was_dictated(
     client: Client, administrator: User, second_administrator: User, between: str
 ) -> None:
-    operation = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
-    token, code = (
-        setup_links.show_handover(operation.pk, actor=person, second_factor_at=timezone.now())
-        for person in (administrator, second_administrator)
-    )
+    token, code = both_halves(administrator, second_administrator)
     typed = between.join(code.lower().split("-"))
     chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD, "start_code": typed}
     assert client.post(reverse("accounts:set_up", args=[token]), chosen).status_code == 302
