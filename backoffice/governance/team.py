@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import (
-    Aggregate,
     Case,
     Count,
     Exists,
@@ -16,7 +15,6 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
-    TextField,
     Value,
     When,
 )
@@ -35,6 +33,7 @@ from backoffice.accounts.rights import (
 )
 from backoffice.accounts.roles import Role, active_administrators, enrolled_people, people_not_set_up
 from backoffice.accounts.setup_links import open_halves
+from backoffice.core.database.aggregates import JoinedTexts, split_texts
 from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeKind
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.selectors import IS_OPEN
@@ -136,7 +135,10 @@ def team_state(reader: User) -> TeamState:
             Exists(User.objects.exclude(groups__name=Role.ADMINISTRATOR)),
             Coalesce(Subquery(last_review), "created_at"),
             Subquery(
-                empty_groups.order_by().values(one=Value(1)).annotate(names=_Lines("name")).values("names")
+                empty_groups.order_by()
+                .values(one=Value(1))
+                .annotate(names=JoinedTexts("name"))
+                .values("names")
             ),
             Exists(preparers),
             Exists(approvers),
@@ -150,21 +152,8 @@ def team_state(reader: User) -> TeamState:
     )
     has_others, began, empty, *rest = found
     about_people, done = rest[: -len(steps)], rest[-len(steps) :]
-    gaps = TeamGaps(sorted((empty or "").splitlines()), *about_people)
+    gaps = TeamGaps(sorted(split_texts(empty)), *about_people)
     return TeamState(FirstSteps(*done), gaps, has_others, review_due_after(began))
-
-
-class _Lines(Aggregate):
-    """The texts of a column, one a line."""
-
-    function = "GROUP_CONCAT"
-    template = "%(function)s(%(expressions)s, char(10))"
-    output_field = TextField()
-
-    def as_postgresql(self, compiler: Any, connection: Any) -> Any:
-        return self.as_sql(
-            compiler, connection, function="STRING_AGG", template="%(function)s(%(expressions)s, chr(10))"
-        )
 
 
 def find_members(members: QuerySet[User], text: str) -> QuerySet[User]:

@@ -181,8 +181,8 @@ def _ended_notes(operation: Operation, reached: int) -> list[tuple[object, str]]
         rest: list[tuple[object, str]] = [(kind.applied_label, gettext("not applied"))]
     else:
         rest = [(_("Not sent"), ""), (_LABELS[3], "")]
-    signed = [(_LABELS[0], _prepared_note(operation)), (_LABELS[1], _approved_note(operation))][:reached]
-    return [*signed, ended, *rest[: len(rest) + 1 - reached]]
+    completed = [(_LABELS[0], _prepared_note(operation)), (_LABELS[1], _approved_note(operation))][:reached]
+    return [*completed, ended, *rest[: len(rest) + 1 - reached]]
 
 
 def _prepared_note(operation: Operation) -> str:
