@@ -625,7 +625,7 @@ def test_the_releaser_is_refused_while_payments_are_paused(lost: Operation, appr
 def test_a_folder_beside_the_database_or_a_missing_one_is_reported(
     settings: Settings, tmp_path: Path, sign_in: SignIn, auditor: User
 ) -> None:
-    beside = "in the folder of the database"
+    beside = "in the database folder"
     if connection.vendor == "sqlite":
         settings.JOURNAL_DIR = Path(str(connection.settings_dict["NAME"])).parent
         assert [beside in str(warning) for warning in journal.check_folder()] == [True]

@@ -75,7 +75,8 @@ def test_the_fee_of_the_last_time_is_shown_as_that(
     charge("withdrawal", preparer, "45", days_ago=9)
     charge("withdrawal", preparer, None, days_ago=1)
     put(operation, *statuses)
-    day = local_day(timezone.now() - timedelta(days=4))
+    with timezone.override("Africa/Lagos"):  # where the reader is
+        day = local_day(timezone.now() - timedelta(days=4))
     shown = panel_of(as_approver, operation)
     assert f"Fee Not reported before sending Last time: NGN 50.00 on {day} Total debit" in shown
 
