@@ -363,6 +363,7 @@ def test_a_mailed_link_returns_to_the_list_as_well(
     assert answer.headers["Location"] == f"{reverse('governance:invited')}?{query}"
 
 
+@pytest.mark.usefixtures("warm_caches")
 def test_one_page_takes_twenty_people_and_leads_to_the_others(
     administrator: User, second_administrator: User, sign_in: SignIn
 ) -> None:

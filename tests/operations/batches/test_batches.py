@@ -766,6 +766,7 @@ def test_an_open_page_of_a_batch_follows_its_rows(sign_in: SignIn, preparer: Use
     assert "data-poll" not in changed
 
 
+@pytest.mark.usefixtures("warm_caches")
 def test_a_list_reads_the_rows_of_all_batches_in_one_query(
     sign_in: SignIn, preparer: User, approver: User
 ) -> None:

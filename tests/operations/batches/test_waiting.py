@@ -213,6 +213,7 @@ def test_ones_own_bulk_send_is_shown_however_many_others_are_newer(
     assert bulk_send_line(sign_in(Client(), approver), own).startswith("Waiting for me: Continue bulk send")
 
 
+@pytest.mark.usefixtures("warm_caches")
 def test_bulk_sends_on_the_overview_take_one_query(
     sign_in: SignIn, preparer: User, approver: User, auditor: User
 ) -> None:

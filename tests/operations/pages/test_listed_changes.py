@@ -42,6 +42,7 @@ def test_a_payment_is_listed_by_its_kind(as_approver: Client, operation: Operati
     assert f'<a class="row" href="{operation.get_absolute_url()}">Withdrawal</a>' in page(as_approver, LIST)
 
 
+@pytest.mark.usefixtures("warm_caches")
 def test_more_changes_need_no_more_queries(
     sign_in: SignIn, administrator: User, second_administrator: User, invitation: Operation
 ) -> None:
