@@ -15,7 +15,7 @@ from itertools import chain
 from backoffice.core import background, clock
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.ledger.balances import balance_reader
-from payments_gateway import GatewayError, PageReader, TransactionPage, TransactionRecord
+from payments_gateway import PageReader, TransactionPage, TransactionRecord
 
 PAGE_SIZE = 100
 """The specification gives no maximum page size; the provider is known to accept this one."""
@@ -148,13 +148,17 @@ class ListReading:
     ) -> None:
         self.began_at = clock.now()
         """Whatever was listed by then is in it."""
-        self._currency, self._back_to, self._before_request = currency, back_to, before_request
-        self._passes: list[list[TransactionRecord]] = []
-        self._error: GatewayError | None = None
+        self._read_again = partial(
+            recent_transactions, currency, back_to=back_to, before_request=before_request
+        )
+        self._passes: list[_Pass] = []
 
-    def recent(self) -> list[TransactionRecord]:
-        """As `recent_transactions`. Raises GatewayError, and what `before_request` raises."""
-        return self._pass(0)
+    def find(self, transaction_id: str) -> TransactionRecord | None:
+        """The transaction with this id; None if it is not listed since `back_to`. Reads no further than it has to.
+
+        Raises GatewayError, and what `before_request` raises.
+        """
+        return next((one for one in self._pass(0) if one.transaction_id == transaction_id), None)
 
     def stable(self, condition: Callable[[TransactionRecord], bool]) -> list[TransactionRecord]:
         """The recent transactions for which `condition` is true, once two consecutive passes agree on them.
@@ -170,20 +174,42 @@ class ListReading:
                 return found
         raise UnstableListError("The provider's list changed each time it was read")
 
-    def _pass(self, number: int) -> list[TransactionRecord]:
-        """One pass through the list. An error is kept: the provider is not called again for the others."""
+    def _pass(self, number: int) -> "_Pass":
+        if number == len(self._passes):
+            self._passes.append(_Pass(self._read_again()))
+        return self._passes[number]
+
+
+class _Pass:
+    """One pass through the list, read as far as somebody needed it.
+
+    An error is kept: whoever needs what comes after it gets it too, and the provider is not called again.
+    """
+
+    def __init__(self, unread: Iterator[TransactionRecord]) -> None:
+        self._unread = unread
+        self._read: list[TransactionRecord] = []
+        self._error: Exception | None = None
+
+    def __iter__(self) -> Iterator[TransactionRecord]:
+        position = 0
+        while position < len(self._read) or self._read_one():
+            yield self._read[position]
+            position += 1
+
+    def _read_one(self) -> bool:
+        """Read the next transaction; returns whether there is one."""
         if self._error is not None:
             raise self._error
-        if number == len(self._passes):
-            try:
-                recent = recent_transactions(
-                    self._currency, back_to=self._back_to, before_request=self._before_request
-                )
-                self._passes.append(list(recent))
-            except GatewayError as exc:
-                self._error = exc
-                raise
-        return self._passes[number]
+        try:
+            record = next(self._unread, None)
+        except Exception as exc:
+            self._error = exc
+            raise
+        if record is None:
+            return False
+        self._read.append(record)
+        return True
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,8 @@ def _claimed_records(
 ) -> list[TransactionRecord]:
     """The record of the transaction id that a response contained or that was claimed by matching."""
     reading = reading or list_reading(operation.currency, [attempt])
-    return [one for one in reading.recent() if one.transaction_id == attempt.provider_transaction_id]
+    record = reading.find(attempt.provider_transaction_id or "")
+    return [] if record is None else [record]
 
 
 def exclude_claimed(

@@ -14,6 +14,7 @@ from backoffice.ledger.provider_list import (
     recent_transactions,
     transactions_since,
 )
+from payments_gateway import GatewayError
 from tests.ledger.long_list import LongList, member
 from tests.stub_provider import serving
 
@@ -88,3 +89,26 @@ def test_a_list_that_changes_in_every_pass_is_unstable(provider: LongList) -> No
     provider.before = lambda number: provider.grow(f"N{len(provider.asked)}")
     with pytest.raises(UnstableListError):
         ListReading("NGN", back_to=LONG_AGO).stable(lambda record: record.transaction_id.startswith("N"))
+
+
+def test_a_transaction_is_looked_for_only_as_far_as_it_is_listed(provider: LongList) -> None:
+    reading = ListReading("NGN", back_to=LONG_AGO)
+    assert reading.find("T449") is not None
+    assert provider.asked == [1]
+    assert reading.find("T200") is not None
+    assert reading.find("T440") is not None
+    assert provider.asked == [1, 2, 3]
+    assert reading.find("T-other") is None
+    assert provider.asked == [1, 2, 3, 4, 5]
+
+
+def test_a_reading_that_failed_is_not_taken_for_a_whole_one(provider: LongList) -> None:
+    provider.spoilt[2] = (503, "")
+    reading = ListReading("NGN", back_to=LONG_AGO)
+    for _ in range(2):
+        with pytest.raises(GatewayError):
+            reading.find("T200")
+    with pytest.raises(GatewayError):
+        reading.stable(lambda record: record.transaction_id == "T200")
+    assert reading.find("T449") is not None
+    assert provider.asked.count(1) == 1

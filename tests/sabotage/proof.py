@@ -25,6 +25,12 @@ PROOF = (
         ("tests/operations/outcome/test_single_candidate.py::test_an_unstable_list_closes_nothing"),
     ),
     Safeguard(
+        "a list of which a page could not be read is not taken for a whole one",
+        "backoffice.ledger.provider_list:_Pass._read_one",
+        {"            self._error = exc\n": ""},
+        "tests/ledger/test_provider_list.py::test_a_reading_that_failed_is_not_taken_for_a_whole_one",
+    ),
+    Safeguard(
         "a list that lags is given its time",
         "backoffice.operations.outcome.confirmation:_earliest_claim_time",
         {"attempt.started_at + listing_delay()\n": "attempt.started_at\n"},
