@@ -187,10 +187,10 @@ TEAM = (
         f"{_CHANGES}::test_a_change_that_leaves_one_administrator_is_refused",
     ),
     Safeguard(
-        "the first steps do not return once a second administrator has signed in",
+        "the first steps do not return once a second administrator has set up the account",
         "backoffice.governance.bootstrap:bootstrap_state",
         {"    is_open = len(started) < REQUIRED_ADMINISTRATORS and": "    is_open = started is not None and"},
-        f"{_TEAM}::test_the_first_steps_end_for_good[a second who signed in]",
+        f"{_TEAM}::test_the_first_steps_end_for_good[a second who set up the account]",
     ),
     Safeguard(
         "the first steps end with the first account of anybody else",
