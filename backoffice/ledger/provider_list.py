@@ -181,9 +181,9 @@ class ListReading:
 
 
 class _Pass:
-    """One pass through the list, read as far as somebody needed it.
+    """The transactions of one pass through the list. Each page is requested when the iteration reaches it, and kept.
 
-    An error is kept: whoever needs what comes after it gets it too, and the provider is not called again.
+    An error is kept, too: iterating past it raises it again, without another request.
     """
 
     def __init__(self, unread: Iterator[TransactionRecord]) -> None:
@@ -204,6 +204,7 @@ class _Pass:
         try:
             record = next(self._unread, None)
         except Exception as exc:
+            # Any error, since the iterator is exhausted by it: the next call would report the end of the list.
             self._error = exc
             raise
         if record is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 from pytest_django import Settings
@@ -112,3 +113,12 @@ def test_a_reading_that_failed_is_not_taken_for_a_whole_one(provider: LongList) 
         reading.stable(lambda record: record.transaction_id == "T200")
     assert reading.find("T449") is not None
     assert provider.asked.count(1) == 1
+
+
+def test_a_reading_that_was_interrupted_is_not_taken_for_a_whole_one(provider: LongList) -> None:
+    before_request = Mock(side_effect=[None, TimeoutError("out of time")])
+    reading = ListReading("NGN", back_to=LONG_AGO, before_request=before_request)
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            reading.find("T200")
+    assert provider.asked == [1]
