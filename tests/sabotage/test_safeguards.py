@@ -1,6 +1,5 @@
 """The table matches the code, and a test that never ran its check does not count as having noticed."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.sabotage.workshop import (
     Safeguard,
     SafeguardNotFoundError,
     of_test,
+    pytest_environment,
     results_of,
 )
 
@@ -39,11 +39,9 @@ def test_each_named_test_exists() -> None:
     """With its parameters: pytest runs none of those that it is given if one of them is not found."""
     named = sorted({safeguard.test for safeguard in SAFEGUARDS})
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *named]
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith(("COUNTERSIGN_", "PYTEST_"))
-    }
-    environment = inherited | {"FAULTS": "whole"}  # or the tests of the campaign are left out
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=ROOT, env=pytest_environment(), capture_output=True, text=True, check=False
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
 
 

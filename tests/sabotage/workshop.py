@@ -93,6 +93,16 @@ def _names_of(node: ast.AST) -> set[str]:
     return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
 
 
+def pytest_environment() -> dict[str, str]:
+    """The environment of a run of pytest that finds every test that a safeguard names, whatever runs it."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("COUNTERSIGN_", "PYTEST_")) and name != KEPT_IN
+    }
+    return inherited | {"FAULTS": "whole"}  # or the tests of the campaign are left out
+
+
 class SabotagedCopy:
     """A copy of all files that git tracks or would track, in a temporary folder."""
 
@@ -117,15 +127,9 @@ class SabotagedCopy:
         """Run these tests on the copy as it is, on the database of the first run unless it `migrates` its own."""
         report = self._folder / "var" / "report.xml"
         report.unlink(missing_ok=True)
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("COUNTERSIGN_") and name != KEPT_IN
-        }
         environment = {
-            **inherited,
+            **pytest_environment(),
             "TMPDIR": str(self._folder / "var" / "tmp"),
-            "FAULTS": "whole",  # or the tests of the campaign are left out
             "FAULT_ROUNDS": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # loading unneeded plugins takes half of the time
             **({} if migrates else {KEPT_IN: str(self._folder / "var" / "migrated")}),
