@@ -19,8 +19,7 @@ from backoffice.ledger.statements.continuity import (
     NEWEST_BREAKS_FIRST,
     breaks_by_day,
     filtered_breaks,
-    known_currencies,
-    unchecked_currencies,
+    is_checked_by_currency,
     unplaceable_count,
 )
 from backoffice.ledger.statements.statement import build_statement, statement_transactions
@@ -52,9 +51,10 @@ def statements(request: HttpRequest) -> HttpResponse:
         days = {name: day for name, day in form.query.items() if name != "currency"}
         context |= {"address": urlencode(form.query), "days": urlencode(days)}
     with consistent_read():
-        context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
+        currencies = is_checked_by_currency()
+        context |= _mirror_context(currencies)
         if form.is_valid():
-            context |= _statements_context(form, request.GET.get("cursor"))
+            context |= _statements_context(form, list(currencies), request.GET.get("cursor"))
     return render(request, "ledger/statements.html", context, status=200 if form.is_valid() else 422)
 
 
@@ -65,11 +65,15 @@ def continuity(request: HttpRequest) -> HttpResponse:
     form = CurrencyPeriodForm(request.GET)
     context: dict[str, object] = {"form": form}
     with consistent_read():
-        context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
+        currencies = is_checked_by_currency()
+        context |= _mirror_context(currencies)
         if form.is_valid():
-            selected = form.cleaned_data["currency"], *form.period
-            breaks = filtered_breaks(*selected)
-            context |= {"days": breaks_by_day(breaks), "unplaceable": unplaceable_count(*selected)}
+            one = form.cleaned_data["currency"]
+            breaks = filtered_breaks(one, *form.period)
+            context |= {
+                "days": breaks_by_day(breaks),
+                "unplaceable": unplaceable_count([one] if one else list(currencies), *form.period),
+            }
             context["page"] = keyset_page(
                 breaks.select_related("before", "after"),
                 order=NEWEST_BREAKS_FIRST,
@@ -78,10 +82,17 @@ def continuity(request: HttpRequest) -> HttpResponse:
     return render(request, "ledger/continuity.html", context, status=200 if form.is_valid() else 422)
 
 
-def _statements_context(form: CurrencyPeriodForm, cursor: str | None) -> dict[str, object]:
+def _mirror_context(currencies: dict[str, bool]) -> dict[str, object]:
+    unchecked = [currency for currency, is_checked in currencies.items() if not is_checked]
+    return {"mirror": mirror_state(), "unchecked": unchecked}
+
+
+def _statements_context(
+    form: CurrencyPeriodForm, currencies: list[str], cursor: str | None
+) -> dict[str, object]:
     one = form.cleaned_data["currency"]
     if not one:
-        return {"statements": [build_statement(currency, *form.period) for currency in known_currencies()]}
+        return {"statements": [build_statement(currency, *form.period) for currency in currencies]}
     rows = statement_transactions(one, *form.period)
     page = paginate(chain_reader.reader_of_whole_moments(rows), order=chain_reader.CHAIN_ORDER, cursor=cursor)
     return {

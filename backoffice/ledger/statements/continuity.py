@@ -6,14 +6,14 @@ and repairs what a defect may have left.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, localcontext
 from typing import Any, Self
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext
 
@@ -89,8 +89,17 @@ def break_disagreements() -> Iterator[str]:
 
 def known_currencies() -> list[str]:
     """Every currency that occurs in a mirrored record."""
-    known = Facet.objects.exclude(currency="").order_by("currency")
-    return list(known.values_list("currency", flat=True).distinct())
+    return list(is_checked_by_currency())
+
+
+def is_checked_by_currency() -> dict[str, bool]:
+    """Every currency that occurs in a mirrored record, and whether it was ever completely checked.
+
+    One that was not may have breaks that are not stored. One query.
+    """
+    completed = ContinuityCheck.objects.filter(currency=OuterRef("currency"), completed_at__isnull=False)
+    known = Facet.objects.exclude(currency="").order_by("currency").annotate(is_checked=Exists(completed))
+    return dict(known.values_list("currency", "is_checked").distinct())
 
 
 def _due_currencies() -> Iterator[str]:
@@ -175,12 +184,14 @@ def breaks_by_day(breaks: QuerySet[BalanceBreak]) -> list[DailyBreaks] | None:
     return sorted(days.values(), key=lambda one: (-one.day.toordinal(), one.currency))
 
 
-def unplaceable_count(currency: str, since: datetime | None, until: datetime | None) -> CappedCount:
-    """Count the records that cannot be placed: without a direction, a previous balance, or a time.
+def unplaceable_count(
+    currencies: Collection[str], since: datetime | None, until: datetime | None
+) -> CappedCount:
+    """Count the records of these currencies that cannot be placed: without a direction, a previous balance, or a
+    time.
 
     They never count as a break, and the chain restarts after each (`chain`).
     """
-    currencies = [currency] if currency else known_currencies()
     rows = Transaction.objects.filter(UNPLACEABLE, currency__in=currencies, missing_since__isnull=True)
     rows = rows.filter(occurred_at__gte=since) if since else rows
     return count_up_to(MAX_SUMMED_BREAKS, rows.filter(occurred_at__lt=until) if until else rows)
@@ -188,8 +199,7 @@ def unplaceable_count(currency: str, since: datetime | None, until: datetime | N
 
 def unchecked_currencies() -> list[str]:
     """The currencies that were never completely checked: they may have breaks that are not stored."""
-    checked = set(ContinuityCheck.objects.exclude(completed_at=None).values_list("currency", flat=True))
-    return [currency for currency in known_currencies() if currency not in checked]
+    return [currency for currency, is_checked in is_checked_by_currency().items() if not is_checked]
 
 
 def open_break_count(at_most: int = MAX_COUNTED_BREAKS) -> CappedCount:
