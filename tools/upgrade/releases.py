@@ -1,7 +1,6 @@
 """The releases that `releases.toml` lists, and what git knows of them."""
 
 import shutil
-import tarfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +31,9 @@ class Release:
 
     def extract(self, folder: Path) -> None:
         """Write its files into this folder."""
-        file = folder / "release.tar"
-        _git("archive", "--format=tar", f"--output={file}", self.commit)
-        with tarfile.open(file) as archive:
-            archive.extractall(folder, filter="data")
+        file = folder / "release.zip"
+        _git("archive", "--format=zip", f"--output={file}", self.commit)
+        shutil.unpack_archive(file, folder)
         file.unlink()
 
 
