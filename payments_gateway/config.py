@@ -1,4 +1,4 @@
-"""Client configuration: base addresses, credentials, timeouts. Raises ValueError for unsafe values."""
+"""Client configuration: base addresses, credentials, time and size limits, provider profile."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -12,11 +12,12 @@ from payments_gateway.profile.model import ProviderProfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """Configuration of the client. Raises ValueError for values that are not safe to use.
+    """Configuration of the client. Raises ValueError for unsafe values, TypeError for a key that is not a SecretStr.
 
     `base_url` and `base_url_v4` include their version segment. Times are in seconds: `connect_timeout` covers
     DNS, connection and TLS; `deadline` covers a whole call including the body and, for reads, all retries.
-    `ca_file` is a CA bundle to trust instead of the default one.
+    A read is sent up to `tries` times. `response_limit` is the maximum size of a body in bytes. `ca_file` is a CA
+    bundle to trust instead of the default one.
     """
 
     base_url: str

@@ -69,7 +69,7 @@ class RawResponse:
 
 
 class NotConnectedError(NewConnectionError):
-    """The connection was never ready, so no byte of the request was sent."""
+    """No byte of the request was sent: no connection, or no time left on it. `why` is the reason, for display."""
 
     def __init__(self, connection: HTTPConnection, why: str) -> None:
         super().__init__(connection, why)
@@ -243,7 +243,7 @@ def _raw_response(response: requests.Response, limit: int) -> RawResponse:
 
 
 def _classify(exc: Exception) -> GatewayError:
-    """Return the error for a failed exchange. Only a connection that was never ready proves "not sent"."""
+    """Return the error for a failed exchange. Only a failure before the first write proves "not sent"."""
     reason = getattr(exc.args[0], "reason", None) if exc.args else None
     if isinstance(reason, SendWindowClosedError):
         return NotSentError.of(TOO_LATE)

@@ -1,4 +1,4 @@
-"""Call every read of the provider once, compare each response with its schema, and report the results.
+"""Call every read of the provider, compare each response with its schema, and report the results.
 
 Changes nothing. Of a schema in openapi.yaml, members, types and closed enumerations are compared; limits and
 patterns are not. Where the named profiles differ, a result says which of them the response fits. A difference
@@ -75,9 +75,10 @@ def diagnostic_reads(profile: ProviderProfile) -> list[ApiOperation]:
 def run_diagnostics(
     config: GatewayConfig, account: SampleAccount | None = None
 ) -> Iterator[DiagnosticResult]:
-    """Yield the result of each read as it arrives. Each is sent once; none to an unreachable address.
+    """Yield the result of each read as it arrives. None is retried, and none is sent to an unreachable address.
 
-    Without an account, POST /bank/resolve is not called. Never raises GatewayError.
+    A read whose path or credentials differ in another named profile may be sent once more in that form. Without an
+    account, POST /bank/resolve is not called. Never raises GatewayError.
     """
     transport = _RecordingTransport(replace(config, tries=1))
     out_of_reach: set[str] = set()
@@ -97,7 +98,7 @@ def run_diagnostics(
 
 
 def _with_request_fit(result: DiagnosticResult, config: GatewayConfig) -> DiagnosticResult:
-    """Say which profiles make such a request, asking once more in the way of the others where that can tell."""
+    """Set `fits` for a read that the named profiles send differently, by sending it as the other ones do too."""
     operation = result.operation
     asked = _request_of(operation, config.profile)
     others = [name for name, profile in PROFILES.items() if _request_of(operation, profile) != asked]
@@ -134,7 +135,7 @@ def _request_of(operation: ApiOperation, profile: ProviderProfile) -> tuple[str,
 
 
 def _answers(operation: ApiOperation, config: GatewayConfig, profile: ProviderProfile) -> bool:
-    """Whether the provider answers this read as another profile asks it. Sends one request."""
+    """Whether the provider answers this read as another profile sends it. Sends one request."""
     points: dict[str, object] = {"extra_credentials": profile.extra_credentials}
     if operation.path_point:
         points[operation.path_point] = operation.path_in(profile)

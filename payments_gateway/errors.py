@@ -46,8 +46,8 @@ def sentence(
 ) -> str:
     """The template in the language of `translate`, with its parameters.
 
-    The parameter `why` is a text of our own too: it is translated, and the other parameters fill its own places.
-    A deployment's profile may contain it, so braces in it that name no parameter are kept.
+    The parameter `why` is itself a template: it is translated and filled with the other parameters. It may come
+    from a deployment's profile, so braces in it that name no parameter are kept.
     """
     if why := parameters.get("why"):
         filled = _PLACE.sub(lambda place: str(parameters.get(place[1], place[0])), translate(why))
@@ -85,8 +85,8 @@ class GatewayError(Exception):
 class NotSentError(GatewayError):
     """No byte of the request was sent.
 
-    Either the connection failed (DNS, TCP or TLS), or the request could not be built: a one-time code, key or
-    id is missing or cannot be encoded.
+    The connection failed (DNS, TCP or TLS), a time limit passed before the first write, or the request could not
+    be built: a one-time code, key or id is missing, invalid or cannot be encoded.
     """
 
 

@@ -26,7 +26,7 @@ _TOO_LARGE = _("a number that is too large")
 _NOT_STORABLE = _("text that cannot be stored")
 NOT_A_TEXT = _("not text")
 VALUE_PROBLEMS = frozenset({_NOT_A_NUMBER, _TOO_LARGE, _NOT_STORABLE, NOT_A_TEXT})
-"""What the fields say about a value that they refuse."""
+"""The messages of these field types for a rejected value."""
 _ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 

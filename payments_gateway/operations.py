@@ -154,7 +154,7 @@ OPERATIONS = (
         has_open_base=True,
     ),
 )
-"""The twenty operations, in the order of the specification."""
+"""The twenty operations of the specification, by resource."""
 
 OPENAPI_FILE = Path(__file__).with_name("openapi.yaml")
 _PATCHES = "x-profiles"

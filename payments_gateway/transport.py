@@ -57,8 +57,8 @@ _PROBLEMS = {
     "dict_type": _("not an object"),
     "string_too_long": _("too long"),
 }
-"""What people read of the most frequent types of pydantic's errors."""
-# Of a failed exchange -> of a failed read. "Nothing was sent" beside an operation would be read as its outcome.
+"""Messages for the most frequent error types of pydantic."""
+# Message of a failed exchange -> of a failed read, where "Nothing was sent" could be taken for an operation's outcome.
 _FAILED_READ = {
     NO_TIME_LEFT: _("There was no time left for the request."),
     TOO_LATE: _("The time limit for the request had passed."),
@@ -272,7 +272,7 @@ class Transport:
 
 
 class Resource:
-    """Base of the client's resources: each sends its requests with the shared transport, as the profile says."""
+    """Base of the client's resources, which share one transport and one provider profile."""
 
     def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
@@ -313,5 +313,5 @@ def _encoded(body: Body) -> bytes:
     for name, value in body.items():
         if isinstance(value, SecretStr):
             revealed[name] = value.get_secret_value()
-            value.get_secret_value().encode()  # one that cannot be encoded could not be found in a response
+            value.get_secret_value().encode()  # fail now: responses are searched for its UTF-8 bytes
     return dumps(revealed).encode()

@@ -50,7 +50,7 @@ def raw_members(body: bytes) -> dict[str, str]:
     """Return the top-level members of a JSON object, each value as its unparsed text.
 
     The signature is over that text: to parse and serialize it again would change spaces, order, escapes and
-    numbers.
+    numbers. Raises UnreadableError.
     """
     if len(body) > MAX_BODY_BYTES:
         raise UnreadableError(_("it is too long"))
@@ -224,9 +224,9 @@ def verify_webhook(
       salt length, over the raw JSON text of the top-level member `data`);
     * invalid: well-formed, with a signature that no key confirms or that is not base64;
     * unsigned: well-formed, with a missing, null or empty signature;
-    * malformed: not a JSON object in UTF-8 with a text `event` and an object `data`; or a repeated top-level
-      name, nesting deeper than `money.DEEPEST_NESTING`, an exponent beyond `money.LARGEST_EXPONENT`, or more
-      than `MAX_BODY_BYTES`, `MAX_MEMBERS` or `MAX_NUMBER_LENGTH`.
+    * malformed: not a JSON object in UTF-8 with a text `event` and an object `data`; or a signature that is not
+      text, a repeated top-level name, nesting deeper than `money.DEEPEST_NESTING`, an exponent beyond
+      `money.LARGEST_EXPONENT`, or more than `MAX_BODY_BYTES`, `MAX_MEMBERS` or `MAX_NUMBER_LENGTH`.
 
     The profile defines the names of the members and of the kinds of event. Raises ValueError unless one or
     two keys are given.

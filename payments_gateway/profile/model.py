@@ -596,4 +596,4 @@ PROFILES: Mapping[ProfileName, ProviderProfile] = {
     "specification": ProviderProfile(),
     "published": ProviderProfile().overridden(_PUBLISHED),
 }
-"""The named profiles. How their answers are shaped is in `openapi.yaml`; the client reads either shape in both."""
+"""The named profiles. The shapes of their responses are in `openapi.yaml`; the client reads both in either profile."""

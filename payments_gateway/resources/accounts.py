@@ -193,7 +193,7 @@ def _parse_created_accounts(response: ParsedResponse) -> list[CreatedAccount]:
 
 
 def _parse_accounts(profile: ProviderProfile, response: ParsedResponse) -> list[Account]:
-    """Read the accounts from a list, or from a map by currency, which only `accounts_by_currency` lets be empty."""
+    """Read the accounts from a list, or from a map by currency; an empty map needs `accounts_by_currency`."""
     data = response.members.get("data")
     listed = {path[0] for path in profile.account_list_paths if path}
     if isinstance(data, dict) and not listed & data.keys() and (data or profile.accounts_by_currency):
@@ -203,7 +203,7 @@ def _parse_accounts(profile: ProviderProfile, response: ParsedResponse) -> list[
 
 
 def _parse_account(profile: ProviderProfile, account: object, currency: str = "") -> Account:
-    """Read one account; without a list of its assets it would seem to have no number in any currency."""
+    """Read one account. Raises UnreadableError without assets: it would appear to have no account number."""
     if not isinstance(account, dict):
         raise UnreadableError(ENTRY_NOT_AN_OBJECT, member="accounts")
     name = member_named(account, profile.account_assets_members)

@@ -58,8 +58,6 @@ class SupportedCurrency(WireModel):
 
 
 class Minimum(WireModel):
-    """The minimum amount of a currency."""
-
     currency: Annotated[CurrencyCode, Field(validation_alias=AliasChoices("currency", "code"))]
     amount: Annotated[Amount, Field(validation_alias=AliasChoices("amount", "minimum", "minimumAllowed"))]
 

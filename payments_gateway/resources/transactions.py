@@ -1,4 +1,4 @@
-"""The provider's transaction list: one page, the summary, and the way through all pages while it changes.
+"""The provider's transaction list: one page, the summary, and a reader of all pages while the list changes.
 
 New records are inserted at the beginning and shift the others towards later pages, so a reader sees some
 twice. A record is missed only if more records disappear before it than arrive. Then the reported total
