@@ -1,11 +1,6 @@
 """Command line of the sandbox: python -m payments_gateway.sandbox --port 8001, or manage.py sandbox --port 8001.
 
-A separate process with its own settings and its own database file. No real money moves.
-
-* `/v2/…` and `/v4/…` behave like the provider of the specification (`api/`, on the books of `books/`).
-* `/_sandbox/…` is the sandbox console and the control API (`control/`), which the real provider does not have.
-
-`books/ledger.py` describes the bookkeeping, `faults/definitions.py` the faults that can be provoked.
+The docstring of the package `payments_gateway.sandbox` describes what it serves.
 """
 
 import argparse

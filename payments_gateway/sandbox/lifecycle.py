@@ -1,4 +1,4 @@
-"""The state of the simulation: create and seed it at the first start, options, clock, reset, start-up banner."""
+"""Operate the simulation: create and seed it, change options and clock, pay as a customer, reset; and its state."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -107,7 +107,7 @@ def _seed_books(seed: int, transactions: int, end: datetime) -> int:
 
 
 def _open_accounts() -> None:
-    """Also those of currencies that an earlier release, which created the database, did not have."""
+    """Create the missing accounts: all in a new database, those of new currencies in one of an earlier release."""
     owned = [(owner, currency) for currency in DECIMALS for owner in OWNERS]
     Account.objects.bulk_create(
         [Account(owner=owner, currency=currency) for owner, currency in owned], ignore_conflicts=True

@@ -11,7 +11,7 @@ from payments_gateway.sandbox import MERCHANT
 
 
 class SandboxState(models.Model):
-    """The sandbox's state, a single row: its seed, its one-time codes, and the current options."""
+    """The sandbox's state, a single row: seed, one-time codes, current options, and the offset of its clock."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     seed = models.BigIntegerField()
@@ -289,7 +289,7 @@ class WalletTransfer(Ordered):
 
 
 class Scope(enum.StrEnum):
-    """The scopes, as in the API."""
+    """Scopes of an API key, as in the API. `merchant.keys.allows` defines what each permits."""
 
     MASTER = "M"
     GET_ONLY = "G"

@@ -65,7 +65,7 @@ def exchange_rates(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET", credentials=PROFILE.extra_credentials)
 def currencies(request: HttpRequest) -> HttpResponse:
-    """The currencies of the balances."""
+    """The currencies of the balances; in the published profile, those taken in and those paid out."""
     read_query(request, NoExtraQuery)
     found = [
         {"code": each.code, "name": each.name, "decimals": each.decimals} for each in CURRENCIES.values()

@@ -167,7 +167,7 @@ class ApiRequest(BaseModel):
     )
 
 
-#: The default of `otpType`: none where the profile demands the type of a one-time code.
+#: `otpType` is a required member if the profile requires one-time codes, an optional one otherwise.
 OTP_TYPE_IF_ANY: Any = Field() if PROFILE.otp_required else None
 
 

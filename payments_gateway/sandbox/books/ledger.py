@@ -6,7 +6,7 @@
 * `totalRecieved` and `totalSent` are the sums of what was added and taken; their difference is the balance.
 * An order takes amount and fee when it is accepted; what is `processing` becomes `fullfiled` or `failed`. A failed
   one keeps its record and its entries; the money is returned, fee included, by a record of its own of type `deposit`
-  ("Reversal of …"). So every record counts, whatever its status, and nothing is ever rewritten.
+  ("Reversal of …"). So every record counts, whatever its status, and no amount is ever changed.
 * Every change is announced to webhooks in the transaction that makes it.
 """
 

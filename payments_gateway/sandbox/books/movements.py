@@ -62,5 +62,5 @@ class Movement:
 
 
 def reversal_of(transaction_id: str, currency: str, amount: int, *, to: str) -> Movement:
-    """The deposit that returns the debit of a failed withdrawal, including its fee."""
+    """The deposit that returns the debit of a failed order, including its fee."""
     return Movement(DEPOSIT, currency, amount, f"Reversal of {transaction_id}", to, incoming=True)

@@ -1,8 +1,8 @@
 """Orders of the merchant and incoming deposits: each is one movement, or two, with its destination.
 
 Amount and fee of an order are debited at once. Withdrawals and wallet transfers are `processing` until they
-settle; transfers and conversions are `fullfiled` at once. Destinations ending in 99 fail, those ending in 88
-take an hour; the option `fail_next` makes the next orders fail.
+settle; conversions are `fullfiled` at once, and transfers unless they will fail or are slow. Destinations ending
+in 99 fail, those ending in 88 take an hour; the option `fail_next` makes the next orders fail.
 """
 
 from dataclasses import dataclass

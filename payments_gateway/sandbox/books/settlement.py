@@ -1,4 +1,4 @@
-"""Settle orders and advance payments, lazily, before each request that could observe them.
+"""Settle orders and advance payments that are due: before each request and each round of the delivery thread.
 
 Orders in `processing` settle `settle_after` seconds after they were accepted, payments as described in
 `payments.py`. Orders to a destination ending in 88 take an hour.

@@ -1,6 +1,6 @@
 """Accounts, users and addresses to try, each with the outcome of a payment by the rules of the simulation.
 
-Every other account of ten digits exists, too, and every other username.
+Other accounts of ten digits exist unless they end in 0000, other users unless their name begins with "nobody".
 """
 
 from dataclasses import dataclass

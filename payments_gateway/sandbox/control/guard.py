@@ -34,8 +34,8 @@ _HEADERS = {
 
 
 class GuardMiddleware:
-    """Rejects with 403 requests to /_sandbox/ that another website may have sent; all others pass, and are answered
-    in the language of the browser.
+    """Rejects with 403 requests to /_sandbox/ that another website may have sent, and answers the others there in
+    the language of the browser. Requests to the provider's API pass unchanged.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -1,7 +1,7 @@
 """The control API of the sandbox, under /_sandbox/. The real provider has nothing like it.
 
-JSON in, JSON out, no credentials. Members of the API are spelled as in the API; options and faults as on the command
-line. An invalid body is rejected with 400 and a message that names the wrong member; nothing is changed then.
+JSON in, JSON out, no credentials. Members of the API are spelled as in the API; options and faults in snake case.
+An invalid body is rejected with 400 and a message that names the wrong member; nothing is changed then.
 Requests that a browser sends on behalf of another site are rejected with 403 (guard.py).
 
 GET    /_sandbox/               the console: a page for people; /_sandbox/watch has no forms and refreshes itself
@@ -12,8 +12,8 @@ POST   /_sandbox/options        change some of them: settle_after (seconds; null
                                 token_reuse (a code may be used again), fail_next (how many of the next orders fail),
                                 customer_pays_after (seconds after which customers pay payments; null: never)
 POST   /_sandbox/settle         settle all pending orders; {"outcome": "fullfiled" | "failed"} overrides how each ends
-POST   /_sandbox/reset          back to the seeded history; options as at the start, fresh codes, one key, no callback
-                                URL, no deliveries, no faults, the right time
+POST   /_sandbox/reset          back to the seeded history; options as at the start, a new code of type otp, the first
+                                API key alone, no callback URL, no deliveries, no faults, real time
 
 GET    /_sandbox/ledger         what the provider executed since its seed (books/ground_truth.py)
                                 {"debits": {"count", "amounts"}, "orders": [{"kind", …}], "withdrawals": […],
@@ -39,7 +39,7 @@ POST   /_sandbox/faults         {"operation", "kind", …}: provoke one; see ../
 DELETE /_sandbox/faults         remove all; held requests continue
 DELETE /_sandbox/faults/<id>    remove this one
 
-Options, faults and KYC last until the next start or reset.
+Options, faults of requests and KYC last until the next start or reset; faults of deliveries until a reset.
 """
 
 from abc import abstractmethod
@@ -84,7 +84,7 @@ from payments_gateway.sandbox.webhooks import outbox, signing
 
 
 class ControlRequest(BaseModel):
-    """A body of the control API: options spelled as on the command line, members of the API as in the API."""
+    """A body of the control API: options and faults in snake case, members of the API as in the API."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 

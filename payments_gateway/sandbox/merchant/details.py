@@ -1,6 +1,6 @@
 """The simulated merchant: KYC status, callback URL and bank accounts.
 
-Created at the first start and on reset, which also creates its API keys anew.
+Created at the first start and on reset, with one API key (`API_KEY`).
 """
 
 import secrets
