@@ -26,7 +26,7 @@ smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its
 rehearse: $(READY)  ## the production form on this machine against the sandbox, with one payment over TLS; ARGS=--stay keeps it running
 	@$(BIN)/python -m tools.rehearsal.rehearse $(ARGS)
 
-upgrade-check: $(READY)  ## the last release pays on the schema of this state, which finishes its rows; prints one line of JSON
+upgrade-check: $(READY)  ## check that the last release works on the new schema and its open work can be finished; prints one line of JSON
 	@$(BIN)/python -m tools.upgrade.check
 
 drill: $(READY)  ## restore the database to each moment of a payment, from copy, dump, base backup and standby; prints one line of JSON
@@ -128,8 +128,8 @@ run: $(READY)  ## the web process alone, configured by the environment
 clean:  ## delete the demo's data and everything installed
 	rm -rf var site .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
-# What production installs, what it installs for an object store, error reports and traces, and the rest. Each lock leaves
-# out what the ones before it name for every platform; what they name for some platforms only it may need on others.
+# Three locks: production; its extras for an object store, error reports and traces; development. Each omits what an
+# earlier lock pins for every platform, but not what that pins for some platforms only.
 EXTRAS = --extra s3 --extra otel --extra sentry
 NAMES = 's/^([A-Za-z0-9._-]+)(\[[^]]*\])?==[^;]*$$/--no-emit-package \1/p'
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -1,3 +1,3 @@
-"""Programs that drive the whole product from outside: the demo, the smoke test, the benchmark and the deployment
-check.
+"""Programs for development, CI and releases: demo and trial, smoke test, rehearsal, restore drill, upgrade check,
+benchmarks, tables of the documentation, message catalogues, and checks of deployment and dependencies.
 """

@@ -45,7 +45,10 @@ class HttpBrowser:
         return _expect(self.session.get(urljoin(self.address, path), timeout=60))
 
     def submit(self, page: requests.Response, action: str, **typed: str) -> requests.Response:
-        """Fill in and send the form with this target (empty: this page), and follow redirects to the next page."""
+        """Fill in and send the form with this target (empty: this page), and follow redirects to the next page.
+
+        Raises BrowserError if the page has no such form or the next page does not exist.
+        """
         for form in forms_of(page.text):
             for target in form.actions:
                 if target.endswith(action) if action else not target:
@@ -89,7 +92,7 @@ def forms_of(html: str) -> list[HtmlForm]:
 
 
 def demo_person(html: str, name: str) -> dict[str, str]:
-    """Email, password and current code (empty while it has been used) of a person listed by the demo."""
+    """Email, password and current code (empty if already used) of a person listed by the demo. Raises BrowserError."""
     shown = re.search(
         rf'{name}.*?data-email="(?P<email>[^"]*)" data-password="(?P<password>[^"]*)" data-code="(?P<code>[^"]*)"',
         html,

@@ -81,7 +81,7 @@ def run_until_stopped(stack: Stack, name: str, welcome: Callable[[Stack, float],
 
 
 def optional_reads(profile: ProfileName) -> dict[str, str]:
-    """The settings that enable them; `published` has them already."""
+    """The settings that enable the optional reads of the provider; the profile `published` has them enabled."""
     return {"COUNTERSIGN_GATEWAY_PROFILE": str(_SPECIFICATION)} if profile == "specification" else {}
 
 

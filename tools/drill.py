@@ -2,9 +2,9 @@
 
 The ways: a copy of SQLite; a dump of PostgreSQL; and, on servers of its own, a base backup with point-in-time
 recovery, and a promoted asynchronous standby that lacks the last commits. For each moment a withdrawal is prepared,
-approved, released, claimed, begins to leave, is answered and then confirmed; the database is backed up at the moment
-and restored at the end. Then processes start anew, two people resume, and they approve and release whatever they are
-offered.
+approved, released, claimed, sent, answered and confirmed; the database is backed up at the moment and restored at
+the end. Then the processes restart, two people resume payments, and they approve and release what can be approved
+and released.
 
 Prints one line of JSON; `skipped` has the ways for which this machine lacks programs, and it fails then unless
 `--allow-skipped` is given. Fails if a payment was sent twice or did not end as succeeded, if a release was kept, or if
@@ -157,7 +157,7 @@ ISSUED_CODES = """
 otp_type = "otp"
 otp_single_use = false
 """
-"""The provider profile: several payments are released within the 30 seconds of one code of an authenticator."""
+"""The provider profile: reusable codes of type otp, because several payments are released within 30 seconds."""
 
 
 def _environment(stack: Stack, folder: Path) -> dict[str, str]:
@@ -318,7 +318,7 @@ def _has_user(name: str) -> bool:
 
 
 def _server_owner() -> str | None:
-    """Whom servers run as: root must not, and another user cannot choose."""
+    """The user that servers run as: PostgreSQL does not run as root. None for the user of this process."""
     return SERVER_USER if os.geteuid() == 0 else None
 
 
@@ -528,8 +528,8 @@ def _send(operation: Operation, moment: str, backup: Backup) -> None:
 
 
 def _confirm(operation: Operation) -> None:
-    """What the sweeper does with the payment before the database is lost: it confirms it, and within five seconds
-    names the newest entry of the audit log in the journal.
+    """Do what the sweeper does before the database is lost: confirm the payment, and write the newest position of the
+    audit log to the journal.
     """
     _run_rounds(lambda: _status(operation) == Status.SUCCEEDED)
     journal.write_database(journal.database_line())

@@ -11,7 +11,7 @@ import django
 
 
 def main() -> None:
-    """Run it as if it was started itself. The settings are the product's unless the environment names others."""
+    """Run the module as `__main__`. The settings are the product's unless the environment names others."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
     django.setup()
     del sys.argv[0]

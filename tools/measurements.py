@@ -30,12 +30,12 @@ def keep(measured: Iterable[Result], day: str) -> None:
 
 
 def short(value: float) -> str:
-    """A figure with as many digits as mean something."""
+    """The value without decimals from 1,000, with one from 10, and with two below."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def benchmarks_table() -> str:
-    """One line for each measure, but those of docs/scaling.md."""
+    """One line for each measure except those of docs/scaling.md."""
     lines = [
         "",
         "| Line | What | Ours | Wanted | Times as good as | Measured |",
@@ -58,7 +58,7 @@ def _benchmark_line(row: Result) -> str:
 
 
 def storage_table() -> str:
-    """Bytes of a row with its indexes, and of a thousand million of them."""
+    """Bytes of a row with its indexes, and gigabytes of a million of them."""
     rows = {row["id"]: row for row in kept()}
     names = [name.removesuffix(".table") for name in rows if name.endswith(".table")]
     lines = [

@@ -52,7 +52,7 @@ def run_python(
 ) -> "subprocess.CompletedProcess[str]":
     """Run Python with this input in a clean environment with these variables, whatever its exit status.
 
-    `folder` is the project whose modules it finds; `program` is another one than Python.
+    `folder` is the working directory and the import path; `program` is run instead of Python.
     """
     return subprocess.run(  # noqa: S603 - our own interpreter and arguments
         [program, *arguments],
@@ -107,7 +107,7 @@ class Stack:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the environment of each process has of its own."""
+        """The COUNTERSIGN_ variables of each process."""
         return {
             "COUNTERSIGN_DEMO": str(self.is_demo),
             "COUNTERSIGN_DATA_DIR": str(self.folder),
@@ -171,7 +171,10 @@ class Stack:
         self.wait_for("sandbox", f"{self.sandbox}/_sandbox/otp")
 
     def start_web(self, *options: str) -> None:
-        """Start the web process alone, as in the deployment guide, and return once its pages respond."""
+        """Start the web process alone, as in the deployment guide, and return once its pages respond.
+
+        Raises StackError.
+        """
         self.run(
             *("web", "-m", "gunicorn", "backoffice.wsgi", "--bind", f"127.0.0.1:{self.web_port}"),
             *("--log-level", "warning"),
@@ -187,7 +190,7 @@ class Stack:
         self.run_program(name, sys.executable, *arguments)
 
     def run_program(self, name: str, program: str, *arguments: str) -> None:
-        """The same with another program."""
+        """Like `run`, with another program than Python."""
         logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         with (logs / f"{name}.log").open("ab") as log:
@@ -270,7 +273,7 @@ class Stack:
         self.manage("collectstatic", "--verbosity", "0", "--no-input")
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Have its group killed once this process is gone: the kernel then closes the pipe that is read."""
+        """Have the watchdog kill its group when this process ends: the kernel then closes the watchdog's input."""
         if self.watchdog is None:
             self.watchdog = subprocess.Popen(  # noqa: S603 - our own script
                 ["sh", "-c", _KILL_AT_END_OF_INPUT],  # noqa: S607 - wherever it is

@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def run(stack: Stack) -> dict[str, Any]:
-    """Do the main job and return the observations."""
+    """Prepare, approve and send one withdrawal; return what its page, the CSV, the provider and the audit log show."""
     with HttpBrowser(stack.web) as preparer, HttpBrowser(stack.web) as approver:
         preparer.sign_in("Tunde Bello")
         operation = prepare(preparer)
@@ -70,8 +70,9 @@ def run(stack: Stack) -> dict[str, Any]:
 
 
 def prepare(browser: HttpBrowser, amount: Decimal = AMOUNT) -> str:
-    """Prepare the withdrawal through its review page; returns the path of the operation. An identical one
-    would be refused.
+    """Prepare the withdrawal through its review page; returns the path of the operation.
+
+    Raises BrowserError, also for a second one of the same amount, because it does not confirm the duplicate.
     """
     form = browser.get("/operations/prepare/withdrawal/")
     review = browser.submit(

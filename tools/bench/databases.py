@@ -56,7 +56,7 @@ class BenchDatabase:
 
 
 def prepare() -> None:
-    """Prepare what every web process needs."""
+    """Create the folder of the benchmark, and collect the static files that web processes need."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     empty = BenchDatabase(f"sqlite:///{FOLDER / 'nothing.sqlite3'}")
     empty.stack().manage("collectstatic", "--noinput", "--verbosity", "0")
@@ -154,7 +154,7 @@ def _write_marker(name: str, rows: int, seconds: float) -> None:
 
 
 def _schema() -> str:
-    """The migrations of the seeded apps; the others are applied to a stored database."""
+    """The migrations of the ledger, which is seeded; new ones of other apps are applied to a stored database."""
     return " ".join(sorted(path.stem for path in ROOT.glob("backoffice/ledger/migrations/0*.py")))
 
 

@@ -1,4 +1,4 @@
-"""P10 and P12: eight people at once on one web worker, and one among slow connections."""
+"""P10 and P12: six people in eight windows at once on one web worker, and one person among slow connections."""
 
 import itertools
 import re

@@ -23,7 +23,7 @@ NO_BROKER = "redis://127.0.0.1:9/0"
 ROUNDS = 9
 SEEDED = 100_000
 READERS = 4
-READ_SECONDS = 5.0  # seconds
+READ_SECONDS = 5.0
 
 
 def product_measures() -> Iterator[Measure]:

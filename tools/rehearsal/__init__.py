@@ -1,1 +1,1 @@
-"""The production form on one machine, against the sandbox."""
+"""A production installation on one machine, against the sandbox: nginx, its certificate, and `make rehearse`."""

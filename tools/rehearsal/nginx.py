@@ -10,9 +10,9 @@ PROGRAM = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/lo
 
 
 def write_configuration(folder: Path, *, https_port: int, http_port: int, web_port: int) -> tuple[Path, Path]:
-    """The file to start nginx with, and that of the certificate. Only addresses and paths differ from what is shipped.
+    """Write the configuration; return its file and that of the certificate.
 
-    Without IPv6 on this machine its addresses could not be bound, so they are left out.
+    It differs from `deploy/nginx.conf` in addresses and paths, and listens on IPv4 only: this machine may lack IPv6.
     """
     certificate, key = write_certificate(folder)
     text = (ROOT / "deploy" / "nginx.conf").read_text()

@@ -1,7 +1,7 @@
 """`make rehearse`: the production form on this machine, against the sandbox, with one payment over TLS.
 
 PostgreSQL with two roles, Redis or RabbitMQ, gunicorn behind the shipped nginx configuration, every check of
-production, set up by `manage.py setup`. Every page says REHEARSAL. Where nginx is missing, gunicorn ends TLS itself.
+production, set up by `manage.py setup`. Every page says REHEARSAL. Without nginx, gunicorn terminates TLS itself.
 """
 
 import argparse
@@ -134,7 +134,7 @@ class Rehearsal(Stack):
 
 
 def drop_database() -> None:
-    """Drop the database and the roles of an earlier rehearsal."""
+    """Drop the database and the roles of the rehearsal, if they exist."""
     name = urlsplit(DATABASE).path.strip("/")
     with psycopg.connect(urlsplit(DATABASE)._replace(path="/postgres").geturl(), autocommit=True) as server:
         server.execute(SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(Identifier(name)))

@@ -1,1 +1,1 @@
-"""The parts of others in an installation: their list, and their known vulnerabilities."""
+"""Third-party components of an installation: their list (CycloneDX), and their known vulnerabilities (pip-audit)."""

@@ -1,7 +1,7 @@
-"""`python -m tools.third_party.parts FILE`: the parts of an installation as a CycloneDX list.
+"""`python -m tools.third_party.parts FILE`: write the third-party components of an installation as a CycloneDX SBOM.
 
-The distributions of requirements.lock and of the extras that need requirements-extras.lock, and the files of others
-that pages load (`static/vendor/README.md`).
+They are the distributions of requirements.lock and requirements-extras.lock, and the vendored files that pages load
+(`static/vendor/README.md`).
 """
 
 import json
@@ -53,7 +53,7 @@ def vendored_parts(table: str) -> list[dict[str, Any]]:
 
 
 def main(file: Path) -> None:
-    """Write the list."""
+    """Write the SBOM to this file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as lock:
         lock.write("".join(_without_repetition()))
@@ -73,7 +73,7 @@ def main(file: Path) -> None:
 
 
 def _without_repetition() -> Iterator[str]:
-    """The entries of both locks; what both pin, once."""
+    """The entries of both locks; a distribution that both pin is listed once."""
     seen: set[str] = set()
     for lock in LOCKS:
         for entry in re.split(r"^(?=[A-Za-z0-9])", lock.read_text(), flags=re.MULTILINE):

@@ -1,8 +1,8 @@
-"""`python -m tools.third_party.vulnerabilities`: compares what production installs, extras included, with known
-vulnerabilities, by pip-audit.
+"""`python -m tools.third_party.vulnerabilities`: check what production installs, extras included, for known
+vulnerabilities with pip-audit.
 
-Ends with 0 if every part was checked and none is vulnerable, with 1 if one is, and with 2 if parts were not checked,
-because the database of vulnerabilities cannot be reached or does not have them.
+Exits with 0 if every distribution was checked and none is vulnerable, with 1 if one is, and with 2 if some were not
+checked because the vulnerability database cannot be reached or does not list them.
 """
 
 import json
@@ -21,7 +21,7 @@ _MANY = 5
 
 @dataclass(frozen=True)
 class Result:
-    """What pip-audit found: names of parts that were checked and that were not, and a line for each vulnerability."""
+    """The distributions that pip-audit checked, those that it did not, and a line for each vulnerability."""
 
     checked: tuple[str, ...] = ()
     not_checked: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Result:
 
 
 def read_result(text: str) -> Result:
-    """The result from pip-audit's JSON; text that is none means that nothing was checked."""
+    """Parse pip-audit's JSON; from any other text, the result is that nothing was checked."""
     try:
         parts = json.loads(text)["dependencies"]
     except (ValueError, KeyError, TypeError):

@@ -1,11 +1,11 @@
-"""`make upgrade-check`: the code of the last release does its work on the schema of this state.
+"""`make upgrade-check`: check that the last release works on the schema of this working tree.
 
-That is the moment of an upgrade in which the migrations have run and old processes still do; and a rollback. On
-PostgreSQL: migrated by the last release, then by this state; then the last release prepares, approves, sends and
-confirms a payment on it. It runs with the packages that its own locks name.
+It must while an upgrade has migrated the database and old processes still run, and after a rollback. A PostgreSQL
+database is migrated by the last release, then by this working tree; then the last release, with the packages of its
+own locks, prepares, approves, sends and confirms a payment on it.
 
-A second database has the rows of a business that the last release made (`rows`). After the migrations of this state
-each table has as many rows, the audit log and all integrity checks hold, and everything open can be finished. Prints
+A second database has rows that the last release made (`rows`). After the migrations of this working tree each table
+must have as many rows, the audit log and all integrity checks must hold, and all open work must be finished. Prints
 one line of JSON.
 """
 
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def check(release: Release, folder: Path) -> dict[str, Any]:
-    """Migrate twice, then let the old code work. Raises UpgradeError."""
+    """Migrate with both versions, then run the old code on the result. Raises UpgradeError."""
     old = folder / "release"
     old.mkdir()
     release.extract(old)

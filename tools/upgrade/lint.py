@@ -19,14 +19,13 @@ from tools.upgrade.releases import ReleaseUnknownError, last_release
 
 SERVER = os.environ.get("COUNTERSIGN_TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
 EXAMINED = {
-    # Its index holds the approvals of stand-ins alone, of which a database that is upgraded has none: it is made by one
-    # read of the approvals.
+    # Its index covers approvals by delegates only. A database that is upgraded has none, so building it takes one scan.
     ("operations", "0016_delegations"),
-    # Its index is made by one read of the incidents, of which there are few.
+    # Building its index takes one scan of the incidents, of which there are few.
     ("operations", "0022_checkpoint_overdue"),
 }
-"""Migrations of which people have decided that they are safe beside the old code, whatever the linter reports."""
-# Style of data migrations, which no old process notices.
+"""Migrations that were reviewed and are safe beside the old code, whatever the linter reports."""
+# Rules of style, which do not affect old processes.
 ACCEPTED = ("RUNPYTHON_ARGS_NAMING_CONVENTION", "RUNPYTHON_REVERSIBLE", "RUNSQL_REVERSIBLE")
 
 

@@ -129,7 +129,7 @@ def finish() -> dict[str, Any]:
 
 
 def _to_send() -> QuerySet[Operation]:
-    """What is approved, and no order to send it waits: the rows of batches that were just approved, too."""
+    """Approved payments without a release, including the rows of batches that were just approved."""
     return Operation.objects.filter(status=Status.APPROVED, release__isnull=True, kind__in=SENT_KINDS)
 
 
@@ -203,7 +203,7 @@ def _ended(provider: Provider, preparer: User, approver: User) -> None:
 
 
 def _batches(preparer: User, approver: User) -> None:
-    """One with operations of which some are ordered to be sent in bulk, and one that waits."""
+    """An applied batch, of which some operations are released in bulk, and a batch that waits for approval."""
     applied = payouts.applied(preparer, approver, payouts.transfers(6))
     some = payouts.row_operations(applied)[:OF_EACH]
     bulk_release.start_bulk_release(uuid.uuid4(), some, actor=approver, second_factor_at=timezone.now())
