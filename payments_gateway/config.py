@@ -15,7 +15,8 @@ class GatewayConfig:
     """Configuration of the client. Raises ValueError for unsafe values, TypeError for a key that is not a SecretStr.
 
     `base_url` and `base_url_v4` include their version segment. Times are in seconds: `connect_timeout` covers
-    DNS, connection and TLS; `deadline` covers a whole call including the body and, for reads, all retries.
+    DNS, connection and TLS; `deadline` covers a whole call including the body and, for reads, all retries. A DNS
+    lookup cannot be interrupted: one that takes longer fails when it ends, before anything is sent.
     A read is sent up to `tries` times. `response_limit` is the maximum size of a body in bytes. `ca_file` is a CA
     bundle to trust instead of the default one.
     """

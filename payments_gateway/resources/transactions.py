@@ -69,7 +69,7 @@ class TransactionSummary(WireModel):
 
 
 class TransactionUpdate(TransactionRecord):
-    """The data of `Transaction updated`: a record as the webhook reports it, to be read again."""
+    """The data of `Transaction updated`: a record as the webhook reports it, its status as sent; to be read again."""
 
     session_id: Text = ""
     reference: Text = ""
