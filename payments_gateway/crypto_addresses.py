@@ -150,12 +150,12 @@ def _check_evm(address: str) -> AddressProof:
     digits = address[2:]
     if digits in {digits.lower(), digits.upper()}:
         return AddressProof.FORM
-    if digits != _eip55_checksum(digits.lower()):
+    if digits != eip55_checksum(digits.lower()):
         raise AddressError(_CHECKSUM_FAILED)
     return AddressProof.CHECKSUM
 
 
-def _eip55_checksum(digits: str) -> str:
+def eip55_checksum(digits: str) -> str:
     """Return forty hexadecimal digits with EIP-55 capitals: letters whose digit of the hash is 8 or more."""
     digest = keccak.new(data=digits.encode(), digest_bits=256).hexdigest()[: len(digits)]
     pairs = zip(digits, digest, strict=True)

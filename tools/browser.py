@@ -62,9 +62,9 @@ class HttpBrowser:
         for form in forms_of(page.text):
             if form.actions[0].endswith(action) or (not form.actions[0] and page.url.endswith(action)):
                 values = {name: value for name, value in form.values.items() if name != "file"} | typed
-                headers = {"Referer": page.url}
+                target, headers = urljoin(page.url, form.actions[0]), {"Referer": page.url}
                 return _expect(
-                    self.session.post(page.url, values, files={"file": file}, headers=headers, timeout=60)
+                    self.session.post(target, values, files={"file": file}, headers=headers, timeout=60)
                 )
         raise BrowserError(f"{page.url} has no form for {action}")
 

@@ -93,6 +93,25 @@ def test_each_profile_accepts_its_own_requests_and_refuses_the_other(
     assert {name: status(each, method, path, body) for name, each in processes.items()} == expected
 
 
+def test_an_unknown_user_of_a_payment_is_named_as_in_the_profile(
+    processes: Mapping[ProfileName, SandboxProcess],
+) -> None:
+    requested: dict[ProfileName, dict[str, object]] = {
+        "specification": {**PAYMENT, "serviceUsername": "nobody"},
+        "published": {**_PUBLISHED_PAYMENT, "coinprofileUsername": "nobody"},
+    }
+    messages = {
+        name: requests.post(
+            f"{each.address}/v2/payment", json=requested[name], headers=each.headers, timeout=30
+        ).json()["message"]
+        for name, each in processes.items()
+    }
+    assert messages == {
+        "specification": "serviceUsername is not a user of the provider",
+        "published": "coinprofileUsername is not a user of the provider",
+    }
+
+
 @pytest.mark.parametrize(
     "path",
     [

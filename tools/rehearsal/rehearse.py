@@ -12,6 +12,7 @@ import secrets
 import sys
 import tempfile
 import time
+from base64 import b32decode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,15 +151,10 @@ def enrol(browser: HttpBrowser, link: str) -> None:
     shown = SECRET.search(page.text)
     if shown is None:
         raise BrowserError(f"{page.url} shows no key for an authenticator")
-    code = TOTP(_base32(shown[1].replace(" ", ""))).token()
+    secret = shown[1].replace(" ", "")
+    code = TOTP(b32decode(secret + "=" * (-len(secret) % 8))).token()
     page = browser.submit(page, "/account/authenticator/", code=f"{code:06}")
     browser.submit(page, "/account/recovery-codes/kept/")
-
-
-def _base32(text: str) -> bytes:
-    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-    bits = "".join(f"{alphabet.index(letter):05b}" for letter in text)
-    return bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits) - len(bits) % 8, 8))
 
 
 def run(rehearsal: Rehearsal) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from payments_gateway.operations import api_description
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.amounts import DECIMALS, amount_number
 from payments_gateway.sandbox.api.authentication import api_view
-from payments_gateway.sandbox.api.http import ApiRequest, envelope, json_response, read_query
+from payments_gateway.sandbox.api.http import ApiRequest, EmptyQuery, envelope, json_response, read_query
 from payments_gateway.sandbox.api.payments import payment_with_id
 from payments_gateway.sandbox.books import rates
 from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS, WALLETS
@@ -38,10 +38,6 @@ class BankQuery(ApiRequest):
     country: Annotated[str, Field(max_length=60)] = "NG"
 
 
-class NoExtraQuery(ApiRequest):
-    """The query of the other reads: empty."""
-
-
 @api_view("GET", credentials=PROFILE.extra_credentials)
 def banks(request: HttpRequest) -> HttpResponse:
     """The banks of a country, sorted by name. All are in Nigeria, which may be given by name or code."""
@@ -54,7 +50,7 @@ def banks(request: HttpRequest) -> HttpResponse:
 @api_view("GET", credentials=PROFILE.extra_credentials)
 def exchange_rates(request: HttpRequest) -> HttpResponse:
     """The rate of this minute for every pair, with the key for using it in a payment."""
-    read_query(request, NoExtraQuery)
+    read_query(request, EmptyQuery)
     now = clock.now()
     pairs = permutations(CURRENCIES, 2)
     return envelope(
@@ -66,7 +62,7 @@ def exchange_rates(request: HttpRequest) -> HttpResponse:
 @api_view("GET", credentials=PROFILE.extra_credentials)
 def currencies(request: HttpRequest) -> HttpResponse:
     """The currencies of the balances; in the published profile, those taken in and those paid out."""
-    read_query(request, NoExtraQuery)
+    read_query(request, EmptyQuery)
     found = [
         {"code": each.code, "name": each.name, "decimals": each.decimals} for each in CURRENCIES.values()
     ]
@@ -77,7 +73,7 @@ def currencies(request: HttpRequest) -> HttpResponse:
 @api_view("GET", credentials=PROFILE.extra_credentials)
 def minimums(request: HttpRequest) -> HttpResponse:
     """The minimum amount of each currency: its smallest unit, which the sandbox accepts."""
-    read_query(request, NoExtraQuery)
+    read_query(request, EmptyQuery)
     found = {code: _smallest_unit(code) for code in DECIMALS}
     listed = [{"currency": code, "amount": amount} for code, amount in found.items()]
     return envelope("Minimums retrieved", listed if _IS_PUBLISHED else found)
@@ -86,7 +82,7 @@ def minimums(request: HttpRequest) -> HttpResponse:
 @api_view("GET", credentials=PROFILE.extra_credentials)
 def wallet_config(request: HttpRequest) -> HttpResponse:
     """The networks on which crypto can be sent, with their fees in the profile of the specification."""
-    read_query(request, NoExtraQuery)
+    read_query(request, EmptyQuery)
     if _IS_PUBLISHED:
         by_network = {name: [code for code in WALLETS if name in WALLETS[code]] for name in NETWORKS}
         both = {"byNetwork": by_network, "byCurrency": WALLETS}
@@ -104,7 +100,7 @@ def wallet_config(request: HttpRequest) -> HttpResponse:
 @api_view("GET")
 def transaction(request: HttpRequest, transaction_id: str) -> HttpResponse:
     """One transaction record, without an envelope; 404 for one that the list does not show either."""
-    read_query(request, NoExtraQuery)
+    read_query(request, EmptyQuery)
     record = visible(Transaction.objects.filter(transaction_id=transaction_id)).first()
     if record is None:
         raise RefusedError(404, "there is no such transaction")
@@ -114,7 +110,7 @@ def transaction(request: HttpRequest, transaction_id: str) -> HttpResponse:
 @api_view("GET")
 def payment(request: HttpRequest, payment_id: str) -> HttpResponse:
     """One payment; 404 for an unknown one."""
-    read_query(request, NoExtraQuery)
+    read_query(request, EmptyQuery)
     found = Payment.objects.filter(payment_id=payment_id).first()
     if found is None:
         raise RefusedError(404, "there is no such payment")

@@ -12,7 +12,6 @@ from payments_gateway.sandbox.api.http import (
     AccountNumber,
     ApiRequest,
     BankCode,
-    CryptoCurrency,
     EmailAddress,
     ExactNumber,
     PrintableText,
@@ -35,7 +34,7 @@ class CreatePaymentRequest(ApiRequest):
     """Body of POST /payment. The members required by a payment type have models of their own."""
 
     business_id: PrintableText
-    incoming_currency: CryptoCurrency
+    incoming_currency: Literal["USDT"]
     outgoing_currency: Literal["NGN", "USD"]
     customer_email: EmailAddress
     payment_type: Literal["profile", "bank"]

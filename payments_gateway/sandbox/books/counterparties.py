@@ -8,9 +8,9 @@ import hashlib
 from dataclasses import dataclass
 
 import base58
-from Crypto.Hash import keccak
 
 from payments_gateway import BANKS
+from payments_gateway.crypto_addresses import eip55_checksum
 
 PEOPLE = (
     (
@@ -158,13 +158,5 @@ def address_on(network: str, owner: str) -> str:
     kind = "ethereum" if NETWORKS[network].is_ethereum_like else network
     account = hashlib.sha256(f"address {kind} {owner}".encode()).digest()[:20]
     if NETWORKS[network].is_ethereum_like:
-        return "0x" + _eip55_checksum(account.hex())
+        return "0x" + eip55_checksum(account.hex())
     return base58.b58encode_check(_BASE58_VERSIONS[network] + account).decode()
-
-
-def _eip55_checksum(digits: str) -> str:
-    """Return the digits with EIP-55 capitals: letters whose digit of the hash is 8 or more."""
-    marks = keccak.new(digest_bits=256, data=digits.encode()).hexdigest()
-    return "".join(
-        digit.upper() if int(mark, 16) >= 8 else digit for digit, mark in zip(digits, marks, strict=False)
-    )

@@ -127,7 +127,7 @@ def transfer(
     if receiver == API_USER:
         raise refused_member("receiverUsername", "is your own username")
     if not is_user(receiver):
-        raise refused_member("receiverUsername", "is not a user of the service")
+        raise refused_member("receiverUsername", "is not a user of the provider")
     fails = will_fail(receiver)
     status = Status.PROCESSING if fails or settles_slowly(receiver) else Status.FULFILLED
     record = post(Movement(TRANSFER, currency, amount, API_USER, receiver), clock.now(), status)

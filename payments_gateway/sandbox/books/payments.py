@@ -31,6 +31,7 @@ from payments_gateway.sandbox.books.orders import DestinationAccount
 from payments_gateway.sandbox.books.rates import PaymentTerms, quote_payment
 from payments_gateway.sandbox.errors import RefusedError, refused_member
 from payments_gateway.sandbox.models import Arrival, Payment, SandboxState
+from payments_gateway.sandbox.settings import PROFILE
 
 LIFETIME = timedelta(minutes=30)
 CONFIRMATION_TIME = timedelta(seconds=60)
@@ -58,7 +59,7 @@ class Payout:
         if self.account is not None:
             self.account.check_exists()
         elif not orders.is_user(self.username):
-            raise refused_member("serviceUsername", "is not a user of the service")
+            raise refused_member(PROFILE.service_username_member, "is not a user of the provider")
 
     def columns(self) -> dict[str, str]:
         """The columns of the payment that store it."""

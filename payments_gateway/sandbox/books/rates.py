@@ -65,12 +65,14 @@ def _minor(currency: str) -> int:
 
 
 def _value(currency: str, second: int) -> Decimal:
-    """The mean value of 1 in kobo."""
+    """The mean value of 1 in kobo. Raises ValueError for a currency without a rate."""
     if currency == "NGN":
         return Decimal(100)
     dollar = Decimal(_DOLLAR_IN_KOBO + _drift("USD", _DRIFTS_OF_DOLLAR, second))
     if currency == "USD":
         return dollar
+    if currency != "USDT":
+        raise ValueError(f"There is no rate of {currency}")
     tether = _TETHER_IN_MILLIONTHS + _drift("USDT", _DRIFTS_OF_TETHER, second)
     return dollar * Decimal(tether).scaleb(-6)
 

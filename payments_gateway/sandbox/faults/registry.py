@@ -193,21 +193,21 @@ class FaultRegistry:
                 if self._has_room_for(fault, answered=answered) and fault.take():
                     hits.append(fault)
                     answered = answered or fault.definition.answers
-            self._held += _count_delays(hits)
-            self._settle()
+            self._held += _is_held(hits)
+            self._update_has_faults()
         return hits
 
     def release(self, hits: list[ActiveFault]) -> None:
         """End the request that these faults hit."""
         with self._lock:
-            self._held -= _count_delays(hits)
+            self._held -= _is_held(hits)
 
     def remove(self, fault_id: int) -> bool:
         """Remove a fault and release the requests it holds; False if there is none with this id."""
         with self._lock:
             removed = [fault for fault in self._faults if fault.id == fault_id]
             self._faults = tuple(fault for fault in self._faults if fault.id != fault_id)
-            self._settle()
+            self._update_has_faults()
         _release_requests(removed)
         return bool(removed)
 
@@ -218,7 +218,7 @@ class FaultRegistry:
         """
         with self._lock:
             removed, self._faults = self._faults, ()
-            self._settle()
+            self._update_has_faults()
         _release_requests(removed, abandon=abandon)
         return len(removed)
 
@@ -227,12 +227,13 @@ class FaultRegistry:
             return self._held < MAX_HELD_REQUESTS
         return not (answered and fault.definition.answers)
 
-    def _settle(self) -> None:
+    def _update_has_faults(self) -> None:
         self.has_faults = any(fault.left != 0 for fault in self._faults)
 
 
-def _count_delays(hits: list[ActiveFault]) -> int:
-    return sum(isinstance(fault.definition, DelayFault) for fault in hits)
+def _is_held(hits: list[ActiveFault]) -> bool:
+    """Whether a request that these faults hit waits, and takes one of the places of waiting requests."""
+    return any(isinstance(fault.definition, DelayFault) for fault in hits)
 
 
 def _is_contained(fault: ActiveFault, incoming: IncomingRequest) -> bool:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from email.utils import formatdate
+from email.utils import format_datetime
 from typing import NoReturn
 
 from payments_gateway.money import dumps
+from payments_gateway.sandbox import clock
 
 _SENDING_SECONDS = 20
 _CONNECTION_CLOSED = (errno.ECONNRESET, "a fault has ended the connection")
@@ -28,7 +29,11 @@ class WireResponse:
 
     def raw(self, cut_at: int | None = None) -> bytes:
         """The raw response with `Connection: close`; truncated after this many bytes of the body."""
-        fixed = (("Server", "gunicorn"), ("Date", formatdate(usegmt=True)), ("Connection", "close"))
+        fixed = (
+            ("Server", "gunicorn"),
+            ("Date", format_datetime(clock.now(), usegmt=True)),
+            ("Connection", "close"),
+        )
         lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {value}" for name, value in (*fixed, *self.headers))]
         return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + self.body[:cut_at]
 

@@ -42,6 +42,7 @@ WRONG = [
     ("businessId", "somebody-else", "is not that of this merchant"),
     ("incomingCurrency", None, "is required"),
     ("incomingCurrency", "NGN", "must be 'USDT'"),
+    ("incomingCurrency", "BTC", "must be 'USDT'"),  # there is no rate of it
     ("outgoingCurrency", None, "is required"),
     ("outgoingCurrency", "USDT", "must be 'NGN' or 'USD'"),
     ("customerEmail", None, "is required"),
@@ -140,7 +141,7 @@ def test_an_invalid_field_is_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    ("username", "phrase"), [(None, "is required"), ("nobody", "is not a user of the service")]
+    ("username", "phrase"), [(None, "is required"), ("nobody", "is not a user of the provider")]
 )
 def test_a_payment_to_a_profile_needs_a_user(
     provider: SandboxClient, username: str | None, phrase: str

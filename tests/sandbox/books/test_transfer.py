@@ -14,7 +14,7 @@ WRONG = [
     ("receiverUsername", "", "must be printable text"),
     ("receiverUsername", "ada obi", "must not hold spaces"),
     ("receiverUsername", "a" * 61, "must have at most 60 characters"),
-    ("receiverUsername", "nobody.here", "is not a user of the service"),
+    ("receiverUsername", "nobody.here", "is not a user of the provider"),
     ("receiverUsername", "countersign-demo", "is your own username"),
     ("currency", None, "is required"),
     ("currency", "USDT", "must be 'NGN' or 'USD'"),

@@ -71,8 +71,11 @@ def test_a_reset_drops_delayed_requests_unexecuted(provider: SandboxClient) -> N
     assert executed(provider) == 0
 
 
-def test_delays_leave_room_for_the_control_api(provider: SandboxClient) -> None:
-    fault = provider.process.fault("balances.list", "delay", seconds=600, times=None)
+@pytest.mark.parametrize("delays", [1, 2])
+def test_delays_leave_room_for_the_control_api(provider: SandboxClient, delays: int) -> None:
+    """Six requests wait at most, however many delays each of them has."""
+    for _ in range(delays):
+        fault = provider.process.fault("balances.list", "delay", seconds=600, times=None)
     with ThreadPoolExecutor(12) as pool:
         answers = [pool.submit(exchanged, provider.process, "GET", "/v2/balance") for _ in range(12)]
         until(lambda: sum(answer.done() for answer in answers) == 6)

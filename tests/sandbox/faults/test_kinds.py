@@ -1,6 +1,8 @@
 """Faults on demand: the bytes that the client gets, and what the books say was executed."""
 
 import json
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -80,6 +82,13 @@ def test_a_truncated_response_is_shorter_than_its_content_length(provider: Sandb
     assert int(answer.header("Content-Length") or 0) > 11
     assert not answer.reset
     assert executed(provider) == 1
+
+
+def test_a_faulty_response_is_dated_by_the_provider_clock(provider: SandboxClient) -> None:
+    provider.process.fault(WITHDRAW, "truncate", at=11)
+    now = provider.process.advance(86_400)
+    dated = parsedate_to_datetime(withdrawal(provider).header("Date") or "")
+    assert timedelta(0) <= dated - now.replace(microsecond=0) < timedelta(minutes=1)
 
 
 def test_a_truncated_response_can_have_a_matching_content_length(provider: SandboxClient) -> None:
