@@ -222,7 +222,7 @@ class StaffChangeForm(KindForm):
         rows=2,
     )
     typed = forms.CharField(required=False, initial="1", widget=forms.HiddenInput)
-    """Tells a form that was filled in, in which an empty tick means "no", from one that was just opened."""
+    """Distinguishes a form that was filled in, in which an empty tick means "no", from one that was just opened."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
