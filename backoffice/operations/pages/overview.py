@@ -76,7 +76,7 @@ def first_waiting(person: User) -> OperationGroup:
 def _with_batches(
     visible: QuerySet[Operation], single: QuerySet[Operation], rows: QuerySet[Operation]
 ) -> OperationGroup:
-    """The first of these and of the batches of these rows. One query if there are no rows, otherwise two."""
+    """The first of these and of the batches of these rows. One query if there are others and no rows, otherwise two."""
     alone = _first_of(single.annotate(are_rows=Exists(rows)))
     if alone.first and not vars(alone.first[0])["are_rows"]:
         return alone
