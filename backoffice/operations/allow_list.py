@@ -1,8 +1,8 @@
 """Who may be paid, as the approval policies and the settings require (`requirements_for`).
 
-By kinds with an allow-list, approved recipients of the register only. By every kind, a payment to an approved recipient
-that was added or changed recently can be prepared and approved. It is sent once cooling has ended, or before within a
-ceiling, or with one more approval, where that is permitted.
+Kinds with an allow-list pay only approved recipients of the register. Whatever the kind, a payment to an approved
+recipient that was added or changed recently can be prepared and approved, but is sent only once cooling has ended.
+Where that is permitted, it is sent earlier within a ceiling, or with one more approval.
 """
 
 from collections.abc import Collection, Mapping
@@ -77,8 +77,8 @@ def requirements_for(policy: PolicyInEffect, operation: Operation | None = None)
     """What is required of the recipient of this operation, or of what is prepared now: the strictest of what the
     deployment demands, the policy in effect, and the version under which the operation was prepared.
 
-    So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyAlteredError if versions are
-    missing or altered.
+    So a loosened policy does not apply to what waits, and a tightened one does. Raises PolicyAlteredError if versions
+    are missing or altered.
     """
     required = demanded_by_deployment().stricter(policy.document.recipients)
     number = policy.number if operation is None else operation.policy_version
@@ -107,7 +107,7 @@ def is_allow_listed(kind: str) -> bool:
 
 
 def check_recipients(operation_id: UUID, kind: AnyKind, payload: Payload) -> None:
-    """Raises RecipientNotApprovedError for a recipient that two people did not agree on, where they have to be.
+    """Raises RecipientNotApprovedError for a recipient that is not approved, if the kind pays approved ones only.
 
     RecipientCurrencyError for one that is paid in another currency, RecipientNetworkError for an address on another
     network, RecipientAlteredError for an altered register, PolicyAlteredError.
@@ -122,7 +122,7 @@ def check_recipients_of(operation: Operation) -> None:
 
 
 def check_payable(operation: Operation) -> None:
-    """The same of a stored operation that is about to be paid, and RecipientCoolingError before cooling has ended.
+    """The same of a stored operation that is about to be sent, and RecipientCoolingError before cooling has ended.
 
     Where one more approval may take the place of cooling, `approval.requirements.required_levels` requires it instead.
     """
@@ -135,16 +135,17 @@ def check_payable(operation: Operation) -> None:
 
 
 class CoolingHold(NamedTuple):
-    """When cooling ends that holds a payment, and whether one more approval may take its place."""
+    """When the cooling that holds a payment ends, and whether one more approval may take its place."""
 
     until: datetime
     extra_approval: bool
 
 
 def cooling_hold(operation: Operation, required: RecipientRequirements) -> CoolingHold | None:
-    """What cooling holds of this operation; None if it holds nothing.
+    """The hold that cooling puts on this operation; None if it puts none.
 
-    It does not hold what stays, with all that was sent to the recipient since cooling began, within the ceiling.
+    There is none while the amount and all that was sent to the recipient since cooling began stay within the ceiling.
+    Raises RecipientAlteredError and ContentUnreadableError.
     """
     cooling = required.cooling
     if cooling is None:
@@ -170,7 +171,7 @@ def lock_ceiling(operation: Operation) -> None:
 
 
 def may_need_one_more() -> Q:
-    """The payments to recipients that may be cooling, if one more approval may take the place of the time.
+    """The payments to recipients that may be cooling, if one more approval may take the place of cooling.
 
     `need_one_more` decides for each of them.
     """

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class OperationsConfig(AppConfig):
-    """Prepared by one person, approved by another, sent at most once, and confirmed."""
+    """Operations: prepared by one person, approved by another, sent at most once, and confirmed."""
 
     name = "backoffice.operations"
     label = "operations"

@@ -146,7 +146,7 @@ class _Movements:
 
 
 class History:
-    """What rules ask about recipients, preparers and earlier operations; only what the document asks is read.
+    """What rules depend on about recipients, preparers and earlier operations; only what this document needs is read.
 
     `with_recipients` reads recipients in any case.
     """
@@ -254,7 +254,7 @@ def _own(subject: Subject, debit: Debit, amount: Decimal) -> Decimal:
 
 
 _NAMED_AT_MOST = 500
-"""More recipients than that are not named in a query: all are read."""
+"""With more recipients than that, a query reads those of all operations instead of naming these."""
 
 
 def _groups(of: Iterable[TotalOf], currency: str, preparer: int, key: str) -> Iterator[_Group]:

@@ -88,7 +88,7 @@ class PolicyAlteredError(OperationError):
 
 
 class NotInLevelError(OperationError):
-    """The user is in none of the open level's people."""
+    """The user is not one of the people who can approve at the open level."""
 
     def __init__(self, level: Level) -> None:
         super().__init__(Refusal.NOT_IN_LEVEL, level=level.model_dump_json())
@@ -103,7 +103,7 @@ class PolicyOutdatedError(OperationError):
 
 
 class PolicyUnsatisfiableError(OperationError):
-    """A level of a rule needs more people than there are without one preparer."""
+    """A level of a rule needs more people than can approve it besides `preparer`, which is empty for any preparer."""
 
     def __init__(self, number: int, kind: str, level: Level, preparer: str) -> None:
         super().__init__(
@@ -196,7 +196,7 @@ class NotPreparedTogetherError(Exception):
 
 
 class DuplicatePendingError(OperationError):
-    """An operation with the same content is pending or approved. `waiting` is its id."""
+    """An operation with the same content is pending or approved; `duplicate_id` is its id."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
         super().__init__(Refusal.DUPLICATE_PENDING, reference=reference)
@@ -204,7 +204,7 @@ class DuplicatePendingError(OperationError):
 
 
 class DuplicateUnknownError(OperationError):
-    """A duplicate was sent and its outcome is unknown. `waiting` is the id of that operation."""
+    """A duplicate was sent and its outcome is unknown; `duplicate_id` is the id of that operation."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
         super().__init__(Refusal.DUPLICATE_UNKNOWN, reference=reference)
@@ -269,8 +269,8 @@ class JournalLostError(DatabaseRestoredError):
 
 
 class MaybeExecutedError(OperationError):
-    """It must not end as unsent: a journal shows an attempt that the database does not have, or a resolution that
-    waits for approval says that it is paid.
+    """The operation must not be closed as unsent: a journal shows an attempt that the database does not have, or a
+    pending resolution says that it is paid.
     """
 
     code = Refusal.MAYBE_EXECUTED

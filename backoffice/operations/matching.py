@@ -182,8 +182,8 @@ def _was_sent_beside_another(attempt: Attempt) -> bool:
     """Whether another attempt of the balance was open when this one began, and could still be executed.
 
     Then the balance may have changed between a similar transaction and our watermark, so that `_preceded_watermark`
-    does not recognise that one as older, and its time has to. Without a balance, that time may be of a reading during
-    the request before (`send.SendingRun.read_beside`), which was closed since.
+    does not show that one as older, and only its time can. A watermark without a balance may be from a reading during
+    the request before (`send.SendingRun.read_beside`), whose attempt was closed since.
     """
     sent_at = attempt.watermark_provider_time
     if sent_at is None:

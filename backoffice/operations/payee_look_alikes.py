@@ -1,6 +1,6 @@
-"""Recipients of the register that can be mistaken for whoever a payment pays, where that one is not approved itself.
+"""Recipients of the register whose account is similar to that of a payee who is not an approved recipient.
 
-Whoever asks to be paid at an account like that of a known supplier may not be that supplier.
+A person who asks to be paid at an account like that of a known supplier may not be that supplier.
 """
 
 from collections.abc import Collection
@@ -41,7 +41,7 @@ def look_alike_warnings(kind: AnyKind, payload: Payload, state: str | None = Non
 
 
 def look_alikes_of_payees(keys: Collection[str]) -> dict[str, list[SimilarAccount]]:
-    """Of each of these keys that is no approved recipient: recipients with a similar account. One pass over all."""
+    """The recipients with a similar account, by key, of each key that is no approved recipient. One pass over all."""
     approved: set[str] = set()
     wanted = sorted(set(keys) - {""})
     for start in range(0, len(wanted), _AT_ONCE):

@@ -43,7 +43,7 @@ from backoffice.policies.document import Levels, approvals_in
 
 
 def check_may_prepare(person: User, kind: str) -> None:
-    """Raises PermissionMissingError."""
+    """Raises PermissionMissingError or AccountRestrictedError unless the user may prepare operations of this kind."""
     check_permission(person, permission_for(kind))
 
 
@@ -62,7 +62,7 @@ def check_may_approve(
 ) -> Delegation | None:
     """The delegation by which this user approves this content; None in the own right.
 
-    Raises the reason why the user may not approve it now; AlteredRecordError before any other in it.
+    Raises the reason why the user may not approve it now: AlteredRecordError before any reason in the content.
     """
     check_permission(person, approval_permission_for(operation.kind))
     _check_awaits_approval(operation)
@@ -114,8 +114,8 @@ def check_is_decidable(
     try:
         _check_in_time(operation, now)
     except errors.ExpiredError:
-        # The approval of one that may have been executed before a restore only has its transaction looked for. It is
-        # given on its own page.
+        # One that may have been executed before a restore is not sent after its approval, only matched. So it can
+        # still be approved, on its own page.
         if now or not LostAttempt.objects.keeps_open(operation):
             raise
     check_content(operation, digest)
@@ -164,7 +164,7 @@ def check_may_release(
     second_factor_at: datetime | None,
     within: timedelta | None = None,
 ) -> None:
-    """Raises the reason why this user may not release this content now; AlteredRecordError before any other in it.
+    """Raises the reason why this user may not release this content now: AlteredRecordError before any reason in it.
 
     `within` is how long the second factor counts if it was confirmed for a sealed order of several releases.
     """
@@ -185,8 +185,8 @@ def check_may_release(
 
 
 def _check_not_paid(operation: Operation) -> None:
-    """Raises OperationError while an open incident, or a resolution that waits for approval, says that it was
-    executed although it is recorded as not executed. Whoever acknowledges or rejects it has compared the records.
+    """Raises OperationError while an open incident, or a pending resolution, says that it was executed although it is
+    recorded as not executed. The person who acknowledges or rejects it has compared the records.
     """
     says_so = Incident.objects.filter(operation=operation, kind__in=POSSIBLY_PAID)
     if says_so.filter(acknowledged_at__isnull=True).exists():
@@ -206,9 +206,10 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     """The last check before sending: content, approvals, permissions, seals and the audit log, as they are at
     this moment.
 
-    Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError, AccountRestrictedError,
-    AlteredRecordError, as `allow_list.check_payable`, and as `required_levels`: ApprovalsMissingError too if a policy
-    was tightened since.
+    Raises ContentChangedError, ContentUnreadableError, ExpiredError, BatchPausedError, BatchCancelledError,
+    PermissionMissingError, AccountRestrictedError, PreparerNotEntitledError, AlteredRecordError, OperationError for
+    what may be paid already, as `allow_list.check_payable`, and as `required_levels`: ApprovalsMissingError too if a
+    policy was tightened since.
     """
     releaser, approvals = release.released_by, approvals_of(operation)
     check_content(operation, operation.digest)
@@ -274,7 +275,7 @@ def may_release(person: User, operation: Operation) -> bool:
 
 
 def restriction(person: User, permission: str) -> errors.AccountRestrictedError | None:
-    """The error for which a change of the account withholds this permission of the user's roles; usually None."""
+    """The error if a change of the account withholds this permission of the user's roles; None if none does."""
     found = restriction_on(person, permission)
     return errors.AccountRestrictedError(found) if found and person.has_perm(permission) else None
 
@@ -418,9 +419,7 @@ def check_second_factor(second_factor_at: datetime | None, *, within: timedelta 
 
 
 def has_preparer_lost_permission(operation: Operation) -> bool:
-    """Whether the preparer may no longer prepare it, so that it is not sent. Needs
-    `selectors.operation_page`.
-    """
+    """Whether the preparer may no longer prepare it, so that it is not sent. Needs `selectors.operation_page`."""
     return not getattr(operation, "preparer_still_entitled", True)
 
 
@@ -435,8 +434,8 @@ def may_decide_any(person: User) -> bool:
 
 
 def may_check_status(person: User) -> bool:
-    """Whether this user may have the provider read: whoever works on operations, not whoever only views
-    them.
+    """Whether this user may start a status check, which reads the provider: people who work on operations, not those
+    who only view them.
     """
     return any(
         person.has_perm(name)

@@ -567,7 +567,7 @@ class Refusal(TextChoices):
 
 
 ANYBODY = "-"
-"""The preparer of a refusal that holds whoever prepares."""
+"""The parameter `preparer` of a refusal that does not depend on the preparer."""
 _STATUS_LABELS = dict(Status.choices)
 
 

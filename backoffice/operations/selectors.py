@@ -102,7 +102,7 @@ def with_first_payment(operations: QuerySet[Operation]) -> QuerySet[Operation]:
 
 
 def first_payment_text(operation: Operation) -> str:
-    """The same warning of an operation of `with_first_payment`."""
+    """The warning of `first_payment_warning` for an operation of `with_first_payment`."""
     if not getattr(operation, "is_first_payment", False):
         return ""
     counts = (vars(operation)[name] or 0 for name in ("payments_in_progress", "payments_created"))
@@ -121,7 +121,7 @@ def _first_payment_text(in_progress: int, created: int) -> str:
 
 
 def operations_with_history(user: User) -> QuerySet[Operation]:
-    """Operations with their approvals, attempts, incidents and look-alikes, in six queries."""
+    """Operations with their approvals, attempts, incidents, lost attempts and what holds them, in seven queries."""
     found = visible_operations(user).select_related("release", "prepared_from", "secret__viewer")
     return found.prefetch_related(
         *(Prefetch(name, rows.all()) for name, rows in _history(restriction_times()).items())
@@ -253,7 +253,7 @@ def _network(payload: str) -> Coalesce:
 
 
 def _before_sending(value: Subquery) -> Case:
-    """The value for an operation that is not sent yet; null, and not looked for, for any other."""
+    """The value for an operation that is not sent yet; null, and not computed, for any other."""
     return Case(When(status__in=sorted(BEFORE_SENDING), then=value))
 
 
@@ -296,7 +296,7 @@ def matches_words(text: str) -> Q:
 
 
 def parse_reference(text: str) -> str:
-    """The reference, or at least three characters of its beginning; empty if the text is none."""
+    """The reference, or its beginning with at least two characters after the hyphen; empty if the text is neither."""
     written = text.upper()
     if match := _WITHOUT_HYPHEN.fullmatch(written):
         return "-".join(match.groups())

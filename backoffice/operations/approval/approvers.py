@@ -1,4 +1,4 @@
-"""Who can approve an operation now, in whose place, and for everybody else why not: the answer of the evaluator."""
+"""Who can approve an operation now, in whose place, and why everybody else cannot, as the policy evaluator decides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Approvers:
 
 
 def approvers_of(operation: Operation, levels: Levels | None = None) -> Approvers:
-    """The answer for everybody. Raises as `required_levels`, unless the levels are given. Needs its approvals."""
+    """Who can approve this operation. Raises as `required_levels`, unless the levels are given. Needs its approvals."""
     if levels is None:
         levels = required_levels(operation)
     staff = read_staff(approval_permission_for(operation.kind), asked=[level.of for level in levels])
@@ -54,7 +54,7 @@ def approvers_of(operation: Operation, levels: Levels | None = None) -> Approver
 
 
 def answer(operation: Operation, levels: Levels, staff: Staff, approvals: Sequence[Approval]) -> Approvers:
-    """The same with the people read already."""
+    """As `approvers_of`, with the people and approvals read already."""
     people = staff.by_id
     may_approve = {
         one.id for one in staff.people if one.is_active and one.may_approve and not one.is_withheld

@@ -1,6 +1,6 @@
-"""What waits too long for an approval goes to the next level, and what nobody can approve to administrators: each once.
+"""Escalate what waits too long for an approval to the next level, and what nobody can approve to administrators.
 
-A job of the sweeper. The audit entry says to whom; the notifications of these people are made from it.
+A job of the sweeper; each level of an operation is escalated once. The audit entry names the people, who are notified.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,13 +32,13 @@ from backoffice.policies.sentences import level_text, people_text
 
 INTERVAL = timedelta(minutes=1)
 ADMINISTRATORS = "administrators"
-"""To whom it goes if no level follows."""
+"""To whom an operation is escalated if no level follows, as the audit entry names them."""
 _ACTIONS = (Action.OPERATION_WAITING_ESCALATED, Action.OPERATION_WITHOUT_APPROVERS)
 
 
 @dataclass(frozen=True)
 class Escalation:
-    """One entry to record: the level that is open, in words, and whom it goes to. `to` is empty for administrators."""
+    """One entry to record: the open level in words, and who is notified. `to` is empty for administrators."""
 
     operation: Operation
     action: Action
@@ -121,7 +121,7 @@ def _waiting() -> QuerySet[Operation]:
 
 
 def with_approvals(operations: QuerySet[Operation]) -> QuerySet[Operation]:
-    """With what `answers` needs of each."""
+    """These operations with the related rows that `answers` needs."""
     found = operations.select_related("preparer")
     return found.prefetch_related("approvals__delegation", "approvals__approver", "approvals__on_behalf_of")
 
@@ -129,9 +129,9 @@ def with_approvals(operations: QuerySet[Operation]) -> QuerySet[Operation]:
 def answers(
     operations: Sequence[Operation], staff: Mapping[str, Staff] | None = None
 ) -> Iterator[tuple[Operation, Staff, Approvers]]:
-    """Of each operation that can be approved: the people of its kind, and how far it is. In few queries.
+    """Each operation that can be approved, the people who approve its kind, and who can approve it. In few queries.
 
-    Needs preparers and approvals with their people. `staff` are the people by permission, if they were read before.
+    Needs `with_approvals`. `staff` are the people by permission, if they were read before.
     """
     levels = levels_of_many(operations)
     if staff is None:

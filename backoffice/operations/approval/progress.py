@@ -1,8 +1,8 @@
 """Which approvals count, how far they complete what is required, and in whose place a person can approve.
 
-The one place that is asked when somebody approves, when an operation is released, and when it is claimed. An approval
-counts while its approver may still approve. A stand-in's counts only if, besides, the person on leave may still approve
-too, and the delegation covers the time of the approval.
+Approving, releasing and claiming an operation all use these functions. An approval counts while its approver may still
+approve. A stand-in's counts only if the person on leave may still approve too, and the delegation covers the time of
+the approval.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -75,7 +75,7 @@ def approval_progress(operation: Operation, approvals: Sequence[Approval] | None
 def decided_progress(operation: Operation) -> Progress:
     """How far its approvals that count now complete what its rules require. Raises as `agreed_levels`.
 
-    The approval that takes the place of cooling is not waited for: cooling may end before it is given.
+    Without the approval that takes the place of cooling: cooling may end before it is given.
     """
     return _progress(operation, agreed_levels(operation), counting_approvals(operation))
 
@@ -90,7 +90,7 @@ def in_whose_right(approval: Approval) -> int:
 
 
 def _approvers(operation: Operation, levels: Levels, approvals: Sequence[Approval]) -> list[Person]:
-    """As whom these approvals count, in their order: with roles and groups as they are now if a level asks for them."""
+    """As whom these approvals count, in their order: with today's roles and groups if a level requires any."""
     ordered = sorted(approvals, key=lambda one: (one.approved_at, one.pk))
     people = {in_whose_right(one): Person(id=in_whose_right(one), name="") for one in ordered}
     if not names_nobody(levels):
@@ -117,7 +117,8 @@ def as_counted(approval: Approval, person: Person) -> Person:
 def delegation_to_approve(person: User, operation: Operation) -> Delegation | None:
     """The delegation by which this person approves at the open level; None in the own right.
 
-    Raises OnLeaveError, and NotInLevelError for somebody who can approve neither for themselves nor for another.
+    Raises OperationError (`Refusal.ON_LEAVE`) for somebody who has a stand-in now, NotInLevelError for somebody who can
+    approve neither for themselves nor for another, and as `required_levels`.
     """
     delegations = list(in_effect().filter(Q(person=person) | Q(stand_in=person)).select_related("stand_in"))
     own = next((one for one in delegations if one.person_id == person.pk), None)
@@ -167,7 +168,7 @@ def time_to_store(delegation: Delegation | None) -> datetime:
 
 
 def _has_end_on_record(delegation: Delegation) -> bool:
-    """Whether the audit log says that it ended early: the row of before its end has a valid seal, too."""
+    """Whether the audit log says that it ended early: a row put back to before its end still has a valid seal."""
     return Entry.objects.filter(
         action=Action.DELEGATION_ENDED,
         target_type=Delegation._meta.label_lower,

@@ -118,10 +118,10 @@ def required_levels(operation: Operation) -> Levels:
 
 
 def agreed_levels(operation: Operation, policy: PolicyInEffect | None = None) -> Levels:
-    """The levels under which it was prepared, and what the version in effect requires beyond them. It is read unless
-    it is given.
+    """The levels under which it was prepared, and what the version in effect requires beyond them. `policy` is that
+    version, read unless it is given.
 
-    So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyRefusedError,
+    So a loosened policy does not apply to what waits, and a tightened one does. Raises PolicyRefusedError,
     PolicyAlteredError if versions are missing or altered, and ContentUnreadableError.
     """
     levels = operation.required_levels
@@ -141,8 +141,9 @@ def agreed_levels(operation: Operation, policy: PolicyInEffect | None = None) ->
 
 
 def levels_of_many(operations: Collection[Operation]) -> dict[UUID, Levels]:
-    """The same for a page with many, in few queries; without those that cannot be approved at all, of which
-    `agreed_levels` says why. Needs `preparer`.
+    """As `agreed_levels`, for a page with many, in few queries; without those for which that raises an error.
+
+    Needs `preparer`.
     """
     try:
         policy = current_policy()
@@ -159,7 +160,8 @@ def remembered_levels(
     """The levels of operations that were prepared under earlier versions, for lists; without those that cannot be
     approved at all.
 
-    What this version requires of an operation never changes, so a process works it out once. Nothing is decided by it.
+    What this version requires of an operation never changes, so a process evaluates it once. No approval and no
+    sending depends on it.
     """
     unknown = [one for one in operations if (one.pk, version) not in _remembered]
     if len(_remembered) > _REMEMBERED_AT_MOST:

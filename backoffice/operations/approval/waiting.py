@@ -1,9 +1,9 @@
-"""What waits for whom: whoever can approve it at the level that is open now, or release it.
+"""What waits for whom: who can approve it at the level that is open now, or release it.
 
-Most operations can be approved by everyone with the permission, which the database answers. The others are few: those
-of which a level asks for certain people, those prepared under another version of the policies, those whose approvals no
-longer count, and those whose recipient is cooling. Often there are none, which a query finds out; a second one
-reads what the evaluator has to know, and the evaluator answers.
+Most operations can be approved by everyone with the permission, which a query finds. The others are few: those of which
+a level requires certain people, those prepared under another version of the policies, those whose approvals no longer
+count, and those whose recipient is cooling. One query checks whether there are any; if so, a second one reads what the
+policy evaluator needs, which then decides.
 """
 
 from collections import defaultdict
@@ -80,8 +80,9 @@ def operations_waiting_for(user: User) -> QuerySet[Operation]:
 
 
 def waiting_count(user: User) -> int:
-    """How many lines a list of them has, for the badge; which of them wait for certain people may be `BADGE_SECONDS`
-    old. One query, and those of `waiting_for` when that is as old.
+    """The number of lines in the list of what waits for this user, for the badge.
+
+    What the evaluator decides may be `BADGE_SECONDS` old. One query, and those of `waiting_for` when that is older.
     """
     found = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
     waiting = _waiting(user, found)
@@ -103,8 +104,8 @@ def is_waiting_for(user: User) -> Q:
 
 
 def waiting_for(user: User) -> WaitingFor:
-    """What this user can approve at the level that is open, or release, now. One query; two if the evaluator has to be
-    asked; more if the user is a stand-in now, or if recipients are cooling.
+    """What this user can approve at the level that is open, or release, now. One query; two if the evaluator is needed;
+    more if the user is a stand-in now, or if recipients are cooling.
     """
     return _waiting(user, _evaluated(user))
 
@@ -157,16 +158,14 @@ def _is_of_version_in_effect() -> Q:
 
 
 def _to_evaluate() -> QuerySet[Operation]:
-    """The open operations about which the evaluator has to be asked."""
+    """The open operations that only the evaluator can decide."""
     waits = Q(status=Status.PENDING) & ~Q(_IS_OF_EVERYONE, _is_of_version_in_effect())
     lacks = is_sent() & Q(_is_doubtful() | allow_list.may_need_one_more(), status=Status.APPROVED)
     return Operation.objects.filter(IS_OPEN, waits | lacks)
 
 
 def _with_approvals(operations: QuerySet[Operation], user: User) -> QuerySet[Operation]:
-    """These operations, each once for each approval, with what the evaluator has to know of the approval and of the
-    user.
-    """
+    """These operations, each once for each approval, with what the evaluator needs of the approval and of the user."""
     counted = Coalesce("approvals__on_behalf_of", "approvals__approver")
     acting = in_effect().filter(stand_in=user).order_by().values("stand_in")
     ids = acting.annotate(ids=JoinedTexts(Cast("pk", CharField())))

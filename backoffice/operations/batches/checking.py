@@ -50,7 +50,7 @@ def columns_of(file: PayoutFile) -> FileColumns:
 
 
 def check_file(file_id: UUID, *, seconds: float = TASK_SECONDS) -> bool:
-    """Check rows for so many seconds, and enqueue the rest; False if another process does, or nothing is due."""
+    """Check rows for this time, and enqueue the rest; False if another process checks them, or nothing is due."""
     lease = acquire_lease(f"file:{file_id.hex}", _LEASE)
     if lease is None:
         return False

@@ -127,7 +127,7 @@ def guess_mapping(
 def _guesses(
     columns: FileColumns, headers: Mapping[str, str], remembered: Mapping[str, str]
 ) -> Iterator[tuple[float, str, str]]:
-    """How sure it is that a column has a field, for each pair for which it may be."""
+    """Likeness, field and heading of each possible pair; the higher the likeness, the surer the pair."""
     for name, label in columns.labels.items():
         wanted = [remembered.get(name, ""), name, label, *_SYNONYMS.get(name, ())]
         texts = list(map(_simplified, wanted))
@@ -171,7 +171,7 @@ def file_with_errors(
     *,
     delimiter: str = ",",
 ) -> bytes:
-    """Rows below this header, each with what is wrong with it in one more column at the end, in this format.
+    """A file of these rows below this header, each with its errors in a further column; `suffix` is `csv` or `xlsx`.
 
     It can be uploaded again: a workbook has text cells, so that account numbers keep their leading zeros.
     """
@@ -190,7 +190,7 @@ def _shortened(text: str) -> str:
 
 
 def xlsx_template(columns: FileColumns) -> bytes:
-    """The same as a workbook whose cells are text, so that account numbers keep their leading zeros.
+    """The header as a workbook whose cells are text, so that account numbers keep their leading zeros.
 
     Further sheets explain the columns and list the banks. Only the first one is read when the file is uploaded.
     """

@@ -43,7 +43,7 @@ def pause_batch(batch_id: UUID, *, actor: User) -> Batch:
 
 @transaction.atomic
 def resume_batch(batch_id: UUID, *, actor: User) -> Batch:
-    """End the pause. Raises PermissionMissingError, SelfApprovalError, BatchClosedError."""
+    """End the pause. Raises PermissionMissingError, AccountRestrictedError, SelfApprovalError, BatchClosedError."""
     batch = _locked(batch_id)
     policy.check_may_resume_batch(actor, batch)
     if batch.paused_at is not None:
@@ -57,7 +57,7 @@ def resume_batch(batch_id: UUID, *, actor: User) -> Batch:
 def cancel_batch(batch_id: UUID, *, actor: User) -> Batch:
     """Cancel all rows of an approved batch that are not sent: none of them is sent from now on.
 
-    Their operations are closed soon after. Raises PermissionMissingError, BatchClosedError.
+    Their operations are closed soon after. Raises PermissionMissingError, AccountRestrictedError, BatchClosedError.
     """
     batch = _locked(batch_id)
     policy.check_may_cancel_batch(actor, batch)

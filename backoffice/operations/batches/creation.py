@@ -113,7 +113,7 @@ def _drafts(batch: Operation, rows: list[BatchRow]) -> list[Operation]:
 
 
 def _set_duplicates(rows: list[BatchRow], operations: list[Operation]) -> None:
-    """Set the operation of each row, or the waiting one with equal content, beside which it becomes none."""
+    """Set the operation of each row, or the waiting one with equal content, because of which there is none."""
     keys = [operation.content_key for operation in operations]
     waiting = Operation.objects.filter(content_key__in=keys, status__in=BEFORE_SENDING)
     taken = dict(waiting.values_list("content_key", "pk"))

@@ -22,7 +22,7 @@ REPEATED_PERIOD = timedelta(days=30)
 
 @dataclass(frozen=True)
 class RowPayment:
-    """What a row pays to whom, and why again if it says so."""
+    """What a row pays to whom, and its reason for paying the same again; empty for none."""
 
     recipient_key: str
     currency: str

@@ -1,4 +1,4 @@
-"""Rows of a file that are recipients: each is checked by the recipient's form, then beside the whole register."""
+"""Rows of a file that are recipients: each is checked by the recipient's form, then against the whole register."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence

@@ -22,17 +22,18 @@ _UNPAID = (Status.FAILED, *_ENDED_UNSENT)
 _NEVER_APPROVED = Q(batch__status=Status.REJECTED) | Q(
     batch__decided_at__isnull=True, batch__closed_at__isnull=False
 )
-# Rows of a batch that ended before all of them were operations. A retry that was never approved gives its rows back.
+# Rows of a batch that ended before all of them were operations. Not those of a retry that was never approved: they are
+# retried in the batch from which it took them.
 _NOT_CREATED = Q(IS_WAITING_ROW, batch__status__in=_ENDED_UNSENT) & ~(
     Q(retried_number__isnull=False) & _NEVER_APPROVED
 )
 
 
 def retryable_rows(batch_id: UUID) -> QuerySet[BatchRow]:
-    """The rows of this batch that failed, were cancelled or expired and that no other batch prepares again, each with
-    its operation.
+    """The rows of this batch that were not paid and that no other batch prepares again, each with its operation.
 
-    Without those of which anything says that they may have been paid.
+    Their operation failed, was cancelled or expired, or the batch was before there was one. Without rows that may have
+    been paid.
     """
     of_operation = OuterRef("operation")
     retried = BatchRow.objects.filter(

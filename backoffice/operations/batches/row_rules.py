@@ -84,7 +84,7 @@ def stored_similarity(flag: RowFlag, one: SimilarAccount) -> dict[str, Any]:
 
 
 def similar_text(stored: Mapping[str, Any]) -> str:
-    """One of these in words."""
+    """A similarity as `stored_similarity` stored it, in words."""
     account = " · ".join(filter(None, (stored["account"], stored["bank"])))
     named = ", ".join(filter(None, (stored["title"], account)))
     if stored["row"]:

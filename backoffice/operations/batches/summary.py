@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SHOWN_FIRST = 10
 SENT = (Status.SUCCEEDED, Status.FAILED, *IN_FLIGHT)
-"""The statuses of rows that have left; every other row counts as not sent, also one without an operation."""
+"""The statuses of rows that were sent or are being sent; every other row counts as not sent, even without one."""
 
 
 _NEARLY_ALL = Decimal("0.9")
@@ -43,7 +43,7 @@ _NEARLY_ALL = Decimal("0.9")
 
 @dataclass(frozen=True)
 class CommonReasons:
-    """How many rows of a batch have each reason that is common. What nearly all have makes none stand out."""
+    """How many rows of a batch have each reason that may be common. What nearly all have distinguishes no row."""
 
     counts: dict[RowFlag, int]
     rows: int

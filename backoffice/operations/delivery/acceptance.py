@@ -4,8 +4,8 @@ Everything that is reported is also written to the journal, with the pause. It c
 ended by a resumption with its seals. Rows of incidents are not trusted: whoever has the database can insert them, and
 could hide lines of the journal by them.
 
-A machine that has no journal at all cannot know what the database lacks. If requests were ever sent, payments pause,
-and only their resumption lets this machine begin a journal, once.
+On a machine without a journal, nothing shows what the database lacks. If requests were ever sent, payments pause, and
+only their resumption lets this machine begin a journal, once.
 """
 
 import logging

@@ -57,8 +57,10 @@ def _seconds_behind(others: QuerySet[Release], operations: Mapping[tuple[str, st
 
 
 def release_lifetime(to_release: Mapping[tuple[str, str], int]) -> timedelta:
-    """How long releases of so many operations, by currency and kind, may wait if they have no code: twice what is
-    expected, at least as long as one alone, at most LONGEST_RELEASE. None of the operations is released yet.
+    """How long releases of these numbers of operations, by currency and kind, may wait if they have no code.
+
+    Twice what is expected, at least as long as one alone, at most LONGEST_RELEASE. None of the operations is released
+    yet.
     """
     usual = timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
     expected = timedelta(seconds=2 * _seconds_behind(queued_releases(clock.now()), to_release))

@@ -56,7 +56,7 @@ NEWEST_BYTES = 16 * 1024 * 1024
 HEAD_BYTES = 64 * 1024  # of a file's beginning, which shows whose journal it is
 FREE_BYTES = 1024 * 1024  # what the volume must have left, so that a claim is not made in vain
 DATABASE, CLAIMED, ANSWERED, REPORTED = "database", "claimed", "answered", "reported"
-# What a line must have to be compared, and how it is checked: the folder may have other files with this name.
+# What each kind of line must have to be compared: the folder may have other files with this name.
 _NEEDED = {
     DATABASE: {"position", "hash"},
     CLAIMED: {"operation", "begun_at", "started_at"},
@@ -119,7 +119,7 @@ class JournalError(Exception):
 
 
 class FileStamp(NamedTuple):
-    """By which a changed or replaced file is known without reading it."""
+    """Shows whether a file was changed or replaced, without reading it."""
 
     inode: int
     size: int
@@ -194,9 +194,9 @@ def is_begun() -> bool:
 
 
 def paths() -> list[Path]:
-    """Every journal in the folder, whosever it is, in the order of the names. Raises JournalError.
+    """Every journal in the folder, of any machine and database, in the order of the names. Raises JournalError.
 
-    Hidden files are those of editors.
+    Without hidden files, which editors leave behind.
     """
     try:
         names = sorted(os.listdir(settings.JOURNAL_DIR))
@@ -333,7 +333,7 @@ def write_reported(
 def reports() -> list[Line]:
     """What every journal in the folder reported, however long ago. Raises JournalError.
 
-    A journal that cannot be read has reported nothing.
+    A journal that cannot be read counts as having reported nothing.
     """
     mark = f'"line":"{REPORTED}"'.encode()
     found: list[Line] = []
@@ -347,7 +347,7 @@ def reports() -> list[Line]:
 
 
 def _named(attempt: Attempt) -> Line:
-    """By which an attempt is known for good: after a restore, its id may be given to another."""
+    """Identifies an attempt for good: after a restore, its id may be given to another."""
     begun_at = attempt.begun_at or attempt.started_at
     return {
         "attempt": attempt.pk,
@@ -357,7 +357,7 @@ def _named(attempt: Attempt) -> Line:
 
 
 def read(path: Path, start: int, limit: int = -1) -> tuple[list[Line], int]:
-    """The complete lines from this position on, at most so many bytes, and where they end. Raises OSError.
+    """The complete lines from this position on, of at most `limit` bytes, and where they end. Raises OSError.
 
     A line that cannot be read was cut short while it was written, so nothing was sent for it.
     """

@@ -36,10 +36,10 @@ def lost_attempt(incident: Incident, line: Line, machine: str) -> LostAttempt:
 
 @transaction.atomic
 def recreate_attempt(lost_id: int) -> bool:
-    """Recreate the attempt from the journal and set the operation to `unknown`; no request is made.
+    """Recreate the attempt from the journal and set the operation to `unknown`; False if it was not. Sends nothing.
 
-    An attempt that still exists and seems not to have begun is marked as begun. Nothing is recreated while another
-    attempt at its balance has no transaction.
+    An attempt that still exists and seems not to have begun is marked as begun. Nothing is recreated while other
+    attempts hold its balance or amount (`Attempt.objects.holding`).
     """
     found = LostAttempt.objects.maybe_executed().filter(pk=lost_id, attempt=None).first()
     operation = None

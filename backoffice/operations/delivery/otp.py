@@ -136,7 +136,9 @@ def _secret() -> OtpSecret:
 
 
 def _next_step(stored: OtpSecret) -> int:
-    """The present step, if its code was not used and the provider still accepts it when the request begins."""
+    """The present step. Raises CodeNotReadyError if its code was used or would expire before the request begins, or the
+    secret cannot be decrypted.
+    """
     try:
         secret = stored.secret()
     except encryption.DecryptionError as exc:

@@ -74,7 +74,7 @@ Statement: TypeAlias = AnotherPayment | ConfirmedHolder
 @dataclass(frozen=True)
 class OrderTerms:
     """What a sealed order of several releases allows each of them: how long it may wait to be sent, and how old the
-    second factor of the order may be when it is made.
+    second factor of the order may be when the release is made.
     """
 
     lifetime: timedelta
@@ -101,10 +101,11 @@ def release_operation(
 
     The provider's one-time code is stored encrypted and bound to this content while it is valid; a
     release without a code lasts at least `RELEASE_LIFETIME_MINUTES`, longer behind a long queue. `terms` are those of
-    an order of several releases. Raises PermissionMissingError, SelfApprovalError, WrongStatusError, ExpiredError,
-    ContentChangedError, SecondFactorStaleError, PaymentsPausedError, OtpMissingError, OtpUsedError,
-    AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, HolderChangedError, HolderReasonMissingError,
-    and AlteredRecordError, with an incident.
+    an order of several releases. Raises PermissionMissingError, AccountRestrictedError, SelfApprovalError,
+    WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, ApprovalsMissingError,
+    BatchPausedError, BatchCancelledError, PaymentsPausedError, OtpMissingError, OtpUsedError, AlreadyReleasedError,
+    LookAlikeError, LookAlikeReasonMissingError, HolderChangedError, HolderReasonMissingError, OperationError for what
+    may be paid already, as `allow_list.check_payable`, and AlteredRecordError, with an incident.
     """
     return add_release(operation_id, actor, digest, second_factor_at, otp, statement, terms)
 
@@ -137,7 +138,7 @@ def withdraw_release(release: Release, reason: OperationError) -> bool:
 
 @transaction.atomic
 def stop_if_altered(operation_id: UUID) -> bool:
-    """Raise an incident and withdraw the release if the operation does not pass `seals.check_record`."""
+    """Raise an incident and withdraw the release if the operation does not pass `seals.check_record`; True if so."""
     operation = Operation.objects.get_locked(operation_id)
     release = Release.objects.filter(operation=operation).first()
     altered = _alteration(operation, release)
@@ -196,7 +197,7 @@ def add_release(
     statement: Statement | None = None,
     terms: OrderTerms | None = None,
 ) -> Operation:
-    """Release inside the caller's transaction."""
+    """Release inside the caller's transaction. Raises as `release_operation`."""
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_release(
         actor,

@@ -50,7 +50,7 @@ CHUNK = 500
 BATCH_SIZE = 100
 LISTED = 50  # lost attempts that an incident names; all of them are kept beside it
 LISTED_MACHINES = 10
-# How often the newest entry of the audit log is written to the journal, if it is new.
+# The newest entry of the audit log is written to the journal at most this often, if it is new.
 DATABASE_LINE_EVERY = timedelta(seconds=5)
 
 
@@ -88,7 +88,7 @@ class RestoreFinding:
     lost: Sequence[Line]
     missing_entry: int | None
     identity: str | None  # as the journal has it, if it is another one
-    position: JournalPosition | None = None  # null: this process saw it itself
+    position: JournalPosition | None = None  # None: this process saw it itself
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ from payments_gateway import GatewayError, NotSentError, write_only_while
 logger = logging.getLogger(__name__)
 PAUSED = gettext_noop("Payments were paused before sending began. Nothing was sent.")
 DATABASE_GONE = gettext_noop("The database connection was lost before sending began. Nothing was sent.")
-# How long the provider's list may be read before sending: less than a one-time code lives. It is long where the
-# mirror is far behind, so that transactions of days have to be read.
+# How long the provider's list may be read before sending. Reading takes that long only if the mirror is far behind, so
+# that transactions of days have to be read.
 PREFLIGHT_SECONDS = 45.0
 DETAILS_DEADLINE = 1.0  # seconds; for a read that only completes the recorded result
 # Seconds; ten minutes in total, since the provider sends the response only once.
@@ -146,7 +146,7 @@ class SendingRun:
             self._begin(attempt, is_beside=False)
 
     def _begin(self, attempt: Attempt, *, is_beside: bool) -> None:
-        """Never raises for want of the database: a request is to be made, or its response to be recorded."""
+        """Does not raise if the database or the provider is unavailable: sending and recording do not depend on it."""
         if not attempt.balance:
             return
         try:
@@ -159,8 +159,8 @@ class SendingRun:
     def reading(
         self, operation: Operation, balance: str | None
     ) -> tuple[int | None, provider_list.NewestReading]:
-        """The newest attempt at this balance, and a reading that began just now and shows what came of all requests
-        before it that could be mistaken for this operation.
+        """The id of the newest attempt at this balance, and a recent reading that shows the transactions of all earlier
+        requests that could be mistaken for this operation.
         """
         ahead, self.ahead = self.ahead, None
         if ahead is not None and ahead.serves(operation, balance):
@@ -273,7 +273,7 @@ def claim_operation(operation_id: UUID, preflight: PreflightRead) -> SendClaim |
     One commit deletes the code, opens the attempt and sets the status to `sending`. If the holder of a claim
     dies, the operation stays `sending` and cannot be claimed again. Also None while another operation is
     ahead or payments are paused. Raises OperationError if the content, the approvals or the users'
-    permissions are no longer valid.
+    permissions are no longer valid, and CodeNotReadyError while no managed code can be made.
     """
     try:
         return _claim(operation_id, preflight)
@@ -445,7 +445,7 @@ def preflight_read(release: Release, run: SendingRun | None = None) -> Preflight
 
 
 def _time_limit(seconds: float) -> Callable[[], None]:
-    """Raises ListTooLongError once so many seconds have passed."""
+    """A function that raises ListTooLongError once this time has passed."""
     until = time.monotonic() + seconds
 
     def check() -> None:

@@ -44,7 +44,7 @@ _LABELS = {
 
 
 class BankAccountPayload(Payload):
-    """The account to open, and the numbers known before, to recognise the new account later."""
+    """The account to open, and the numbers known before, which show later which account is the new one."""
 
     OBSERVED = frozenset({"known_numbers"})
 

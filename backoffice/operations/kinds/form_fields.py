@@ -190,7 +190,7 @@ class RecipientAccountPayload(Payload):
     name_reason: str
     # The holder's name saved with the account, if the bank reports another one now.
     saved_name: str = ""
-    # Why the bank could not be asked for the name (`ledger.unresolved_cause`), and why the typed name is sent
+    # Why the name could not be read from the bank (`ledger.unresolved_cause`), and why the typed name is sent
     # nevertheless, in the preparer's words. Both are empty if the bank named the holder.
     name_not_checked: dict[str, str] = {}
     unchecked_reason: str = ""

@@ -62,7 +62,7 @@ class ResumeForm(KindForm):
 
 
 class ResumeKind(LocalKind[ResumePayload]):
-    """Ends a pause that one person started; needs a second person's approval."""
+    """Ends a pause of all payments, whoever started it; needs a second person's approval."""
 
     name = "resume"
     label = _("Resumption")

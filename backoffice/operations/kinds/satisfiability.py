@@ -34,8 +34,8 @@ def groups_without_enrolled_people(document: PolicyDocument, staffing: Staffing)
 def check_policy_stays_satisfiable(before: Staffing, after: Staffing) -> None:
     """Raises PolicyUnsatisfiableError if a change of people would leave the policy in effect unsatisfiable.
 
-    Only for what the change causes: a rule that lacks people already hides no other one. The rules of the settings name
-    nobody, so they are not checked.
+    Only for what the change causes, so a rule that already lacked people does not hide another one. The rules of the
+    settings name nobody, so they are not checked.
     """
     try:
         policy = policy_in_effect()
@@ -125,7 +125,7 @@ def _people(staffing: Staffing, permission: str) -> list[Person]:
 
 
 def _preparers(rule: Rule, approvers: list[Person]) -> Iterator[Person | None]:
-    """Somebody who does not approve, and each approver who may prepare what the rule fits."""
+    """None for a preparer who does not approve, and each approver who may prepare what the rule applies to."""
     yield None
     for person in approvers:
         if rule.when.preparer is None or is_among(person, rule.when.preparer):

@@ -122,7 +122,7 @@ def check_applicable(payload: StaffChangePayload) -> None:
 
 
 def progress_of_handover(operation: Operation, reader: User) -> HandoverProgress | None:
-    """What became of the link and the start code of an applied change; None if it made no link. Four queries."""
+    """What became of the link and start code of an applied change; None if it made no link. At most four queries."""
     content = operation.payload
     if operation.kind != StaffChangeKind.name or operation.status != Status.SUCCEEDED:
         return None
@@ -222,7 +222,7 @@ class StaffChangeForm(KindForm):
         rows=2,
     )
     typed = forms.CharField(required=False, initial="1", widget=forms.HiddenInput)
-    """Tells a form that was filled in, in which an empty tick means "no", from one that was just opened."""
+    """Distinguishes a form that was filled in, in which an empty tick means "no", from one that was just opened."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

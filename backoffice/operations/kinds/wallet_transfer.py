@@ -200,7 +200,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         return Debit(payload.currency, payload.amount)
 
     def recipient(self, payload: WalletTransferPayload) -> Recipient:
-        """The address, whatever the network: on all networks like Ethereum it belongs to the same holder."""
+        """The address, whatever the network: on all networks like Ethereum it belongs to the same owner."""
         detail = gettext("Address on {network}").format(network=payload.network)
         return Recipient(shortened(payload.address), detail, key=address_key(payload.address))
 

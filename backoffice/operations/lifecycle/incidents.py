@@ -146,7 +146,7 @@ def _audit_raised(incident: Incident) -> None:
 def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Incident:
     """Acknowledge an incident with a note; it stays on record and no longer counts as open.
 
-    Raises PermissionMissingError, NoteMissingError, and AlreadyAcknowledgedError.
+    Raises PermissionMissingError, AccountRestrictedError, NoteMissingError, and AlreadyAcknowledgedError.
     """
     policy.check_permission(actor, permissions.ACKNOWLEDGE)
     if not note.strip():
@@ -201,7 +201,9 @@ def acknowledge_break_glass(change_id: int, *, actor: User, note: str) -> BreakG
 
 
 def permission_to_acknowledge(person: User, change: BreakGlassChange) -> str:
-    """That of incidents; for the account of the second administrator, auditors need no more than theirs."""
+    """The permission to acknowledge incidents; for the invitation of the second administrator, that of auditors
+    suffices.
+    """
     if change.is_break_glass or person.has_perm(permissions.ACKNOWLEDGE):
         return permissions.ACKNOWLEDGE
     return "audit.view_entry"

@@ -57,7 +57,7 @@ def check_replaces_newest(number: int) -> None:
 def check_policy(document: PolicyDocument, staffing: Staffing | None = None) -> None:
     """Raises PolicyNamesOutdatedError, or PolicyUnsatisfiableError with the first rule that cannot be satisfied.
 
-    `staffing` is that of now, if it is read already.
+    `staffing` is read unless it is given.
     """
     _check_names(document)
     check_satisfiable(document, staffing or Staffing.now())

@@ -23,7 +23,7 @@ STAFFING_LOCK = "staffing"
 def lock_staff(*user_ids: int) -> None:
     """Lock the staffing, these people and their links until the commit, before anything that writes to the audit log.
 
-    Who is shown half of a link locks the link and then the head of the log.
+    In this order, since showing half of a link (`setup_links.show_handover`) locks the link, then the head of the log.
     """
     lock_until_commit(STAFFING_LOCK)
     list(User.objects.select_for_update(no_key=True).filter(pk__in=user_ids).order_by("pk"))

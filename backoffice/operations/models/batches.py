@@ -1,8 +1,8 @@
 """Rows from a file: the file while it is checked, and the rows of a batch, which two people approve as a whole.
 
 A file and its rows may change until they are submitted, and prove nothing. The rows of a batch never change: a trigger
-keeps them, and the digest that its approvers approve covers the digest of each row's operation, in order. So it is with
-the rows of an import of recipients.
+protects them, and the digest that its approvers approve covers the digest of each row's operation, in order. The same
+holds for the rows of an import of recipients.
 """
 
 import hashlib

@@ -118,7 +118,7 @@ class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
         return self.with_state().filter(_IS_QUEUED)
 
     def moving(self) -> "BulkReleaseItemQuerySet":
-        """Those still to be sent, or being sent."""
+        """Those still to be sent, being sent, or processing at the provider."""
         return self.with_state().filter(_IS_MOVING)
 
     def to_send(self) -> "BulkReleaseItemQuerySet":

@@ -1,4 +1,4 @@
-"""What stops an approved payment before it is sent until a person has looked at it and given a reason.
+"""What keeps an approved payment from being sent until a person has compared the records and given a reason.
 
 That is a transaction at the provider that looks like the payment, or another name of the account's holder.
 """

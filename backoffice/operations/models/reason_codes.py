@@ -147,7 +147,7 @@ def people_of_rule(rule: Mapping[str, Any]) -> list[People]:
 
 
 def rule_sentence(rule: Mapping[str, Any], names: CurrentNames | None = None) -> str:
-    """The stored rule of an operation in words, with these names of people and groups or those of then."""
+    """The stored rule of an operation in words, with these names of people and groups, or else the stored ones."""
     if "policy_rule" not in rule:
         return code_sentence(ApprovalRule, rule)
     stored = Rule.model_validate(rule["policy_rule"])

@@ -123,11 +123,10 @@ class InspectionReport:
 
 
 def inspect_due() -> int:
-    """Inspect if the last inspection began a minute ago and has ended; 1 if this call did it.
+    """Inspect if the last inspection began at least a minute ago and has ended; 1 if this call did it.
 
-    May be called at any time by several processes: one gets the lease. An inspection that takes longer is
-    waited for, so that a slow database gets no further load; if its process died, another starts after the
-    lease.
+    May be called at any time by several processes: one gets the lease. While an inspection takes longer, no other
+    begins, so that a slow database gets no further load; if its process died, another starts after the lease.
     """
     began = clock.now()
     lease = acquire_lease("inspection", LEASE_DURATION)
@@ -268,9 +267,9 @@ class SystemHealth:
 
     `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
     `open_break_glass` counts unacknowledged account changes by one person alone, `open_first_invitations` those of them
-    by which the first administrator invited the second, `links_to_pass_on` the one-time links of
-    which a half was not passed on, `is_bulk_send_open` is whether operations of a bulk send are still to be sent.
-    `was_anything_sent` is false in a new installation, until its first attempt.
+    by which the first administrator invited the second, `links_to_pass_on` the one-time links of which a half was not
+    passed on. `is_bulk_send_open` is whether operations of a bulk send are still to be sent. `was_anything_sent` is
+    False in a new installation, until its first attempt.
     """
 
     at: datetime | None

@@ -39,7 +39,7 @@ from backoffice.operations.states import OPEN, Status
 logger = logging.getLogger(__name__)
 _BREAKS_COUNTED = 10_000
 FURTHER_METRICS: dict[str, Callable[[datetime], Iterable[GaugeMetricFamily]]] = {}
-"""By the label of an app that this one must not import: what gives its metrics. The app registers it."""
+"""The functions that give the metrics of apps above this one, by app label. Each app registers its own."""
 
 
 def render_metrics() -> bytes:

@@ -1,4 +1,4 @@
-"""Whether the rights in the database are those that the audit log records, and people sign in with what they set up."""
+"""Whether roles and groups are those that the audit log records, and passwords and authenticators were set here."""
 
 from collections.abc import Mapping
 

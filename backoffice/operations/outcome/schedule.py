@@ -50,8 +50,8 @@ class _DueCheck:
 
 
 def _with_readings(attempts: Iterable[Attempt]) -> list[_DueCheck]:
-    """The checks, with two readings of the list per currency for recent attempts: those whose transaction is known are
-    looked for further back.
+    """The checks, with two readings of the list per currency for recent attempts: that of attempts whose transaction is
+    known goes further back.
 
     An older one has a reading of its own, so that the others do not wait while the list is read back to it.
     """
@@ -107,8 +107,8 @@ UNMATCHED_LISTED = 10
 def schedule_checks(transaction_ids: Collection[str]) -> ScheduledChecks:
     """Make the named attempts due now, other open attempts due soon, and request a refresh of the mirror.
 
-    Other open attempts may be meant as well; they become due as `UNNAMED_CHECK_INTERVAL` allows. What it says
-    of a closed attempt reaches reconciliation through the mirror. No check is ever postponed, and a check in
+    Other open attempts may be meant as well; they become due as `UNNAMED_CHECK_INTERVAL` allows. What a webhook
+    says of a closed attempt reaches reconciliation through the mirror. No check is ever postponed, and a check in
     progress keeps the earlier time set here (`outcome.confirmation`). The regular schedule depends on time
     alone, so an additional check does not shorten it.
 

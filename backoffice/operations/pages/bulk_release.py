@@ -129,7 +129,7 @@ class SendSelection:
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.RELEASE, raise_exception=True)
 def confirm(request: StaffRequest) -> HttpResponse:
-    """What would be sent: the operations in the address, or all that match its filters. POST releases them."""
+    """What would be sent: the operations in the URL, or all that match its filters. POST starts a bulk release."""
     if done := _earlier_submission(request):
         return redirect(done)
     selection = _selection(request)
@@ -186,7 +186,7 @@ def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def live(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """The counts and rows of an open page. The whole page is loaded again once it has to ask for a code, or no more."""
+    """The counts and rows of an open page. The whole page is loaded again when its form has to appear or disappear."""
     bulk_release = get_object_or_404(BulkRelease.objects.select_related("released_by"), pk=pk)
     context = _progress_context(request, bulk_release)
     response = render(request, "operations/_bulk_release_progress.html", context)

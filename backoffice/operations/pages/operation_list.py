@@ -264,7 +264,10 @@ def _page(person: User, form: OperationFilterForm, cursor: str | None) -> Page[O
 
 
 def _waiting_page(person: User, filters: OperationFilter, cursor: str | None) -> Page[Operation]:
-    """What waits for this user, with one line for each batch whose rows can be sent. Two queries."""
+    """What waits for this user, with one line for each batch whose rows can be sent.
+
+    Two queries besides those of `waiting_for`.
+    """
     waiting, visible = waiting_for(person), selectors.visible_operations(person)
     alone = filters.apply(visible.filter(waiting.alone))
     batches = visible.filter(batches_of(_rows_of_batches(visible.filter(waiting.rows), filters)))

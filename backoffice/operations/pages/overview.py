@@ -76,7 +76,7 @@ def first_waiting(person: User) -> OperationGroup:
 def _with_batches(
     visible: QuerySet[Operation], single: QuerySet[Operation], rows: QuerySet[Operation]
 ) -> OperationGroup:
-    """The first of these and of the batches of these rows. One query if there are no rows, otherwise two."""
+    """The first of these and of the batches of these rows. One query if there are others and no rows, otherwise two."""
     alone = _first_of(single.annotate(are_rows=Exists(rows)))
     if alone.first and not vars(alone.first[0])["are_rows"]:
         return alone
@@ -104,7 +104,10 @@ def first_needing_attention(person: User) -> OperationGroup:
 
 
 def _first_of(operations: QuerySet[Operation]) -> OperationGroup:
-    """A simple query for each list: one with window functions over all open operations takes twice the time of both."""
+    """The first of these operations and how many there are, in one query.
+
+    A single query for several lists, with window functions over all open operations, takes twice the time of both.
+    """
     # The rows of a batch that succeeded are approved, and expire with it.
     is_urgent = Q(
         status__in=[Status.PENDING, Status.APPROVED, Status.SUCCEEDED],

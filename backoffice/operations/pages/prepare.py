@@ -288,7 +288,7 @@ def submitted_text(operation: Operation) -> str:
 def _unexplained_duplicates(
     request: StaffRequest, kind: OperationKind[Any], form: KindForm
 ) -> list[Operation]:
-    """The same payments within a day, if the form does not say why it is paid again; the form is informed."""
+    """The same payments within a day, if the form does not say why it is paid again; adds the errors to the form."""
     payload = form.payload()
     if payload.duplicate_reason:
         return []

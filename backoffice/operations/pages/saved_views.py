@@ -71,7 +71,7 @@ def save_view(
 
 @transaction.atomic
 def rename_view(pk: int, *, actor: User, name: str, is_shared: bool) -> SavedView:
-    """Change the name and visibility of one's own filter.
+    """Change the name and visibility of one's own view.
 
     Raises SavedViewError; SavedView.DoesNotExist for another user's.
     """
@@ -81,7 +81,7 @@ def rename_view(pk: int, *, actor: User, name: str, is_shared: bool) -> SavedVie
 
 
 def delete_view(pk: int, *, actor: User) -> None:
-    """Delete one's own filter; does nothing if it does not exist or is another user's."""
+    """Delete one's own view; does nothing if it does not exist or is another user's."""
     SavedView.objects.filter(pk=pk, person=actor).delete()
 
 
@@ -135,7 +135,7 @@ def saved_view_list(request: StaffRequest, of: FilteredList) -> HttpResponse:
 @require_POST
 @permission_required(permissions.VIEW, raise_exception=True)
 def saved_view_rename(request: StaffRequest, pk: int) -> HttpResponse:
-    """Rename one's own filter or change its visibility; if refused, its form keeps the input."""
+    """Rename one's own view or change its visibility; if refused, its form keeps the input."""
     saved = get_object_or_404(SavedView, pk=pk, person=request.user)
     form = SavedViewForm(request.POST, auto_id=f"view_{pk}_%s")
     if form.is_valid():
@@ -154,7 +154,7 @@ def saved_view_rename(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(permissions.VIEW, raise_exception=True)
 def saved_view_delete(request: StaffRequest, pk: int) -> HttpResponse:
-    """Delete one's own filter; back to its list, or to that of operations if it does not exist."""
+    """Delete one's own view; back to its list, or to that of operations if it does not exist."""
     saved = SavedView.objects.filter(pk=pk, person=request.user).first()
     delete_view(pk, actor=request.user)
     messages.success(request, gettext("View deleted."))

@@ -1,8 +1,8 @@
 """Keep the comparisons current: compare what changed since the last round, and everything once a day.
 
-Changes are read from four feeds, each in commit order: new mirror rows, the mirror's history of changes, the
-audit log, and what was pending. So the cost of a round depends only on what has changed. One process compares
-at a time; comparing twice gives the same result.
+Changes are read from three feeds, each in commit order: new mirror rows, the mirror's history of changes, and the
+audit log. What was pending is compared again. So the cost of a round depends only on what has changed or is pending.
+One process compares at a time; comparing twice gives the same result.
 """
 
 import logging

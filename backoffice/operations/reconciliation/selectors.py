@@ -27,8 +27,7 @@ from backoffice.operations.reconciliation.rules import INCOMING
 from backoffice.operations.states import NEEDS_ATTENTION
 
 REQUIRED_PERMISSIONS = (permissions.VIEW, "ledger.view_transaction")
-"""Reconciliation shows both operations and the provider's transactions, so a reader needs both permissions.
-"""
+"""Reconciliation shows both operations and the provider's transactions, so a reader needs both permissions."""
 DAYS_ZONE = ZoneInfo("UTC")
 """Days are UTC for every reader, since the totals are stored by UTC day."""
 NEWEST_COMPARISONS_FIRST = ("-occurred_at", "-id")

@@ -49,8 +49,7 @@ _TEXT_KEYS = ("comment", "reason", "refusal", "response", "check")
 
 @register.simple_tag
 def kinds_open_to(person: User) -> list[AnyKind]:
-    """The kinds that this user may prepare and that are sent, in the order of the registry, and what becomes such
-    operations.
+    """The kinds that this user may prepare and that are sent, and batches, in the order of the registry.
 
     Other local kinds are offered on the page of what they change.
     """

@@ -91,7 +91,10 @@ def add_approval(
     comment: str,
     confirmation: ApproverConfirmation,
 ) -> Operation:
-    """Approve inside the caller's transaction; the last approval needed sets `approved`. Sends nothing."""
+    """Approve inside the caller's transaction; the last approval needed sets `approved`. Sends nothing.
+
+    Raises as `approve_operation`, except what applying it raises.
+    """
     operation = Operation.objects.get_locked(operation_id)
     delegation = policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
     policy.check_confirmation(operation, confirmation.typed)
@@ -193,10 +196,11 @@ def approve_operation(
 ) -> Operation:
     """Add one approval; the last one needed makes it ready to send, or applies a local kind.
 
-    Raises PermissionMissingError, SelfApprovalError, AlreadyApprovedError, WrongStatusError, ExpiredError,
-    ContentChangedError, SecondFactorStaleError, ConfirmationWrongError, AcknowledgementMissingError,
-    AlteredRecordError (with an incident) for rows that were not made with Countersign, and what applying it raises:
-    then the approval is rolled back too.
+    Raises PermissionMissingError, AccountRestrictedError, SelfApprovalError, AlreadyApprovedError, WrongStatusError,
+    ExpiredError, ContentChangedError, SecondFactorStaleError, ConfirmationWrongError, AcknowledgementMissingError,
+    PreparerNotEntitledError, as `allow_list.check_recipients_of` and `delegation_to_approve`, AlteredRecordError (with
+    an incident) for rows that were not made with Countersign, and what applying it raises: then the approval is rolled
+    back too.
     """
     payload = _payload_of(operation_id)
     if isinstance(payload, ResolutionPayload):

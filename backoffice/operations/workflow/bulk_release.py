@@ -65,7 +65,7 @@ _MOST_TURNS = 40
 _TRIED_WITH_CODE = 4 * OPERATIONS_PER_CODE  # operations in one request, if most of them are refused
 LEASE_DURATION = timedelta(seconds=30)  # longer than these take; another process continues after it
 
-# They concern the whole bulk release, and pass: nothing is recorded against one operation.
+# They concern the whole bulk release and are temporary, so they are not recorded against one operation.
 _STOPPING = (OtpUsedError, PaymentsPausedError, SecondFactorStaleError, PermissionMissingError)
 
 
@@ -75,8 +75,8 @@ def start_bulk_release(
 ) -> BulkRelease:
     """Order these approved operations, at most MAX_OPERATIONS, to be sent with the content that was shown.
 
-    Idempotent: the form carries the id, so a second submission finds the first. Raises PermissionMissingError and
-    SecondFactorStaleError.
+    Idempotent: the form carries the id, so a second submission finds the first. Raises PermissionMissingError,
+    AccountRestrictedError and SecondFactorStaleError.
     """
     policy.check_permission(actor, RELEASE)
     if (existing := BulkRelease.objects.filter(pk=pk).first()) is not None:
@@ -215,14 +215,14 @@ def waiting_without_code(bulk_release: BulkRelease) -> BulkReleaseItemQuerySet:
 
 @dataclass(frozen=True)
 class OpenBulkRelease:
-    """A bulk release that still has rows of a batch to send, or being sent. `waiting` are those that it has to send."""
+    """A bulk release with rows of a batch to send, being sent or processing. `waiting` of them still need a release."""
 
     bulk_release: BulkRelease
     waiting: int
 
 
 def unfinished_bulk_release(batch: Operation) -> OpenBulkRelease | None:
-    """The newest that still has rows of this batch to send, or being sent; None if there is none. Two queries."""
+    """The newest with rows of this batch to send, being sent or processing; None if there is none. Two queries."""
     items = BulkReleaseItem.objects.filter(operation__batch_row__batch=batch)
     newest = items.moving().order_by("-bulk_release__created_at", "position")
     item = newest.select_related("bulk_release__released_by").first()
@@ -304,7 +304,7 @@ def unsent_bulk_releases(person: User) -> list[UnsentBulkRelease]:
 
 
 def is_sent_by(found: OpenBulkRelease | None, person: User, to_send: int) -> bool:
-    """Whether all rows of the batch that can be sent are sent by that one, which a worker or this person continues."""
+    """Whether this bulk release sends all rows of the batch that can be sent, by a worker or by this person."""
     if found is None or found.waiting < to_send:
         return False
     return found.bulk_release.is_pending or found.bulk_release.released_by_id == person.pk

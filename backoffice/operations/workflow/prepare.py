@@ -131,9 +131,8 @@ def prepare_operation(
     SubmissionReusedError if the id has other content, DuplicatePendingError if another operation with the
     same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
     DuplicatePaymentError if the same was paid within a day and no reason is given, ReferenceUsedError if another
-    operation has its reference at the provider, RecipientNotApprovedError for a recipient that the allow-list
-    refuses. A duplicate that was resolved as not executed is linked as `prepared_from`. PolicyRefusedError if an
-    approval policy refuses it. `otp_secret` is the
+    operation has its reference at the provider, as `policy.check_proposal`, and PolicyRefusedError if an approval
+    policy refuses it. A duplicate that was resolved as not executed is linked as `prepared_from`. `otp_secret` is the
     authenticator secret that the content has only a fingerprint of.
     """
     operation, entry = _store(
@@ -314,7 +313,9 @@ def _insert_once(operation: Operation) -> bool:
 
 
 def unused_references(letter: str, count: int) -> list[str]:
-    """So many references that are not in use; the unique constraint decides in the end."""
+    """This many references that are not in use; the unique constraint decides in the end. Raises OperationError if too
+    few are found.
+    """
     found: set[str] = set()
     for _ in range(20):
         new = {new_reference(letter) for _ in range(count - len(found))}

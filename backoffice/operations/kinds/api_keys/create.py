@@ -36,7 +36,7 @@ _ALL_RIGHTS = describe_scope("Master")
 
 
 class ApiKeyCreatePayload(Payload):
-    """The key to create. `keys_before` (short hashes) allow the new key to be recognised."""
+    """The key to create. `keys_before` (short hashes) show which listed key is the new one."""
 
     OBSERVED = frozenset({"keys_before"})
 

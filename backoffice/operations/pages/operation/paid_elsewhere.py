@@ -28,7 +28,7 @@ class PaymentResolution:
 
     @property
     def fingerprint(self) -> str:
-        """Changes the page while it is open."""
+        """Part of the fingerprint of the page: changes when a resolution is prepared or decided."""
         return self.pending.reference if self.pending else ""
 
 

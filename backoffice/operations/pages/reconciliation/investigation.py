@@ -121,7 +121,10 @@ def unknown_outcomes(operations: QuerySet[Operation]) -> QuerySet[Attempt]:
 
 
 def cached_cases(attempts: Iterable[Attempt]) -> list[UnknownOutcome]:
-    """The cases with what the provider last reported, in five queries. Does not read the provider."""
+    """The cases with what the provider last reported. Does not read the provider.
+
+    Three queries and the database's clock, and one for each attempt that blocks a balance.
+    """
     attempts = list(attempts)
     cached = cached_values([_cached_read(attempt) for attempt in attempts])
     return _cases([(attempt, cached[_cached_read(attempt).key]) for attempt in attempts], is_refreshed=False)

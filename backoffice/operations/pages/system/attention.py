@@ -20,7 +20,7 @@ DISK_LOW = 1_000_000_000  # bytes
 
 @dataclass(frozen=True)
 class Attention:
-    """One thing: what is so, what to do next, and where."""
+    """One thing that needs attention: what was found, the next step, and the URL for it."""
 
     text: str
     step: str
@@ -29,7 +29,7 @@ class Attention:
 
 
 FURTHER_ATTENTION: list[Callable[[], Iterable[Attention]]] = []
-"""Functions that give what apps above this one find; they register them."""
+"""Functions that give what apps above this one find. Each app registers its own."""
 
 
 def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:

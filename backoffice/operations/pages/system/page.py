@@ -1,6 +1,6 @@
 """The System page: what needs attention, then processes, jobs, provider, audit log, keys, database and retention.
 
-It shows what the database and the configuration say, and what processes reported; it asks no other server.
+It shows what the database and the configuration say, and what processes reported; it queries no other server.
 """
 
 import platform
