@@ -1,6 +1,6 @@
 """What a start with real or staging money is refused for: weak secrets, and what only suits one machine or a test.
 
-Each problem is a sentence that names the setting and says what to set. None repeats a secret.
+Each problem is a sentence with the name of the setting and what to set. None repeats a secret.
 """
 
 import base64
@@ -71,7 +71,7 @@ def single_machine_problems(engine: str, broker: str) -> Iterator[str]:
 
 
 def transport_problems(database: Mapping[str, Any], broker: str, *, single_machine: bool) -> Iterator[str]:
-    """A database or a broker on another machine, spoken to without encryption.
+    """A database or a broker on another machine, reached without encryption.
 
     On a single machine a host without a dot is a neighbouring container, whose network does not leave the machine.
     """
@@ -93,7 +93,7 @@ def transport_problems(database: Mapping[str, Any], broker: str, *, single_machi
 def message_problems(
     mail: Mapping[str, Any], destinations: Iterable[str], *, single_machine: bool
 ) -> Iterator[str]:
-    """A mail or syslog server on another machine, spoken to without encryption. `mail` holds Django's settings."""
+    """A mail or syslog server on another machine, reached without encryption. `mail` holds Django's settings."""
     if mail["EMAIL_BACKEND"].endswith(".smtp.EmailBackend"):
         is_encrypted = mail.get("EMAIL_USE_TLS") or mail.get("EMAIL_USE_SSL")
         if not is_encrypted and not _is_here(mail["EMAIL_HOST"], single_machine=single_machine):
@@ -108,7 +108,7 @@ def message_problems(
 
 
 def host_problems(hosts: Iterable[str]) -> Iterator[str]:
-    """Host names that let every name in."""
+    """Host names that accept every name."""
     if any(host.strip() in {"*", ".", ""} for host in hosts):
         yield "COUNTERSIGN_ALLOWED_HOSTS must list the names that people type: * would accept forged ones"
 

@@ -221,7 +221,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "backoffice.core.telemetry.endpoints.HealthMiddleware",  # first: probes know neither host name nor TLS
+    "backoffice.core.telemetry.endpoints.HealthMiddleware",  # first: probes use neither our host name nor TLS
     "backoffice.core.telemetry.http_metrics.RequestMetricsMiddleware",
     "backoffice.core.web.middleware.BrowserPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -282,7 +282,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
     }
-    # The sweeper's jobs look for work every second: opening the file each time was most of what they cost. It is
+    # The sweeper's jobs query for work every second: opening the file each time was most of what they cost. It is
     # short, because a connection keeps a file that was replaced: up to ten seconds in the sweeper.
     DATABASES["default"]["CONN_MAX_AGE"] = 5
 else:
@@ -471,7 +471,7 @@ SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("COUNTERSIGN_HSTS_SUBDOMAINS", default=True)
 #: Let browsers preload the HSTS rule before the first visit. It affects the whole domain: only its owner may set it.
 SECURE_HSTS_PRELOAD: bool = env.bool("COUNTERSIGN_HSTS_PRELOAD", default=False)
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # which ask for both, also where they cannot be
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # they demand the two HSTS settings above
 #: Trust `X-Forwarded-Proto` and the last `X-Forwarded-For` of the one proxy in front. Set it behind a proxy that ends
 #: TLS: without it every request is redirected to https for ever.
 TRUST_FORWARDED_FOR: bool = env.bool("COUNTERSIGN_BEHIND_PROXY", default=False)

@@ -1,4 +1,4 @@
-"""The Celery tasks. Each does at once what the database says is due, and the sweeper does it when a message is lost.
+"""The Celery tasks. Each does at once what is due in the database; the sweeper does it if a message is lost.
 
 They acknowledge early and are never retried: a lost, repeated or delayed message changes nothing.
 """
@@ -72,7 +72,7 @@ def release_many(bulk_release_id: str) -> None:
 
 @_task(name=processing.PROCESS_TASK)
 def process_deliveries(_row_id: str = "") -> None:
-    """Process due deliveries."""
+    """Process all due deliveries, whatever delivery the message was sent for."""
     with call_context(request_id="webhooks"):
         processing.process_due_deliveries()
 
@@ -93,7 +93,7 @@ def check_payout_file(file_id: str) -> None:
 
 @_task(name=CREATE_ROWS_TASK)
 def create_rows(batch_id: str) -> None:
-    """Make the rows of an approved batch operations."""
+    """Create an operation for each row of an approved batch."""
     with call_context(request_id=f"batch-{batch_id[:8]}"):
         create_operations(UUID(batch_id))
 

@@ -107,7 +107,7 @@ class Connection(HTTPChannel):
     head_is_complete = False
 
     def parser_class(self, adj: Adjustments) -> _Parser:  # type: ignore[override]
-        """Where waitress looks for the class of its parsers."""
+        """The parser of a request. waitress calls this attribute as a class."""
         return _Parser(adj, self._held_by_all)
 
     def _held_by_all(self) -> int:
@@ -202,7 +202,7 @@ class _UnixServer(_Limits, UnixWSGIServer):
 
 
 class BufferingWorker(Worker):
-    """A process of gunicorn whose one loop speaks with all clients, while `threads` threads run the application."""
+    """A gunicorn process whose one loop reads from and writes to all clients; `threads` threads run the application."""
 
     def run(self) -> None:
         """Serve until the process is asked to stop; then finish what was received, within `graceful_timeout`."""
@@ -261,7 +261,7 @@ def _adjustments() -> Adjustments:
     return Adjustments(
         ident=None,
         clear_untrusted_proxy_headers=False,
-        connection_limit=MAX_CONNECTIONS * 2,  # we keep to our own limit, which lets new connections in
+        connection_limit=MAX_CONNECTIONS * 2,  # ours closes the oldest, and accepts new ones
         max_request_header_size=MAX_HEAD_BYTES,
         max_request_body_size=MAX_BODY_BYTES,
         outbuf_high_watermark=_STREAM_BUFFER,

@@ -21,7 +21,7 @@ from backoffice.audit.canonical import canonical_time
 from backoffice.audit.models import Entry
 
 REVIEW_INTERVAL = timedelta(days=92)
-"""A review is due so long after the last one, or after the first account was made: once a quarter."""
+"""Time from the last review, or from the first account, until the next one is due: once a quarter."""
 
 
 class RightKind(StrEnum):
@@ -36,11 +36,11 @@ _ORDER = {kind: place for place, kind in enumerate(RightKind)}
 
 @dataclass(frozen=True)
 class AccessRow:
-    """One right of one active person, `until` a time if it ends by itself. Of a stand-in, `right` names the person on
-    leave. `agreed_by` names who prepared and who approved it, or who ran which command.
+    """One right of one person; `until` is set if it ends by itself. For a stand-in, `right` names the person on leave.
 
-    Empty for a role from the beginning, of the first administrators or of an account older than its record; and for a
-    membership without an approved operation, which was not made with Countersign.
+    `agreed_by` names who prepared and who approved it, or who ran which command. It is empty if no grant is on record:
+    for roles of the first administrators and of accounts older than these records, and for a membership that was not
+    made with Countersign.
     """
 
     person: int
@@ -92,7 +92,7 @@ def report_digest(rows: Iterable[AccessRow]) -> str:
 
 
 def stored_rows(rows: Iterable[AccessRow]) -> list[dict[str, Any]]:
-    """The rows as JSON; one that does not end by itself without `until`, as all were stored before."""
+    """The rows as JSON. An empty `until` is left out, as in earlier reviews, so that their digests still match."""
     return [{name: value for name, value in asdict(row).items() if value or name != "until"} for row in rows]
 
 

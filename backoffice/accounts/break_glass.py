@@ -191,8 +191,8 @@ def _with_link(user: User, change: AccountChange, command: ShellCommand) -> Chan
 
 
 def _raise_incident(user: User, change: AccountChange, command: ShellCommand) -> BreakGlassChange | None:
-    """Record that break-glass was used, from when on the person is restricted; or that the account is the second of
-    the first two administrators.
+    """Record an incident if break-glass was used, which also restricts the person, or if the account is the second of
+    the first two administrators. None if it is neither.
     """
     first = None if command.is_break_glass else _first_administrator_beside(user, change)
     if not command.is_break_glass and first is None:
@@ -219,7 +219,7 @@ def _raise_incident(user: User, change: AccountChange, command: ShellCommand) ->
 
 
 def _first_administrator_beside(user: User, change: AccountChange) -> User | None:
-    """The administrator who is active besides the one that was made or restored without break-glass."""
+    """Another active administrator, if this change created or reactivated the account; otherwise None."""
     if change not in {AccountChange.CREATED, AccountChange.REACTIVATED}:
         return None
     return _active_administrators().exclude(pk=user.pk).first()

@@ -135,9 +135,9 @@ class User(AbstractBaseUser, PermissionsMixin, SealedRow):
         self._has_unsealed_password = True
 
     def check_password(self, raw_password: str | None) -> bool:
-        """Whether this is the password, as long as it was set by this program.
+        """Whether this is the password; False if it was not set by this program.
 
-        The seal comes first: a match may store the password anew, with the present hash function.
+        The seal is verified first, because a match may store a new hash of the password, by the current hash function.
         """
         if self.is_genuine:
             return super().check_password(raw_password)
@@ -519,7 +519,7 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
         """Live sessions with the person, the authenticator of the second factor, the person's permissions, and
         what restricts the person.
 
-        One query for everything that a request must know about its user.
+        One query for everything that a request needs of its user.
         """
         return _sessions_with_person(restriction_times()).filter(expire_date__gt=timezone.now())
 

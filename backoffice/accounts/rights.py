@@ -36,7 +36,7 @@ class AccountChange(models.TextChoices):
 
 
 class RestrictionCause(StrEnum):
-    """What keeps a person from deciding for a time. `accounts.roles` says which permissions each withholds."""
+    """What keeps a person from deciding for a time. `roles.WITHHELD` lists the permissions that each withholds."""
 
     BREAK_GLASS = "break_glass"
     NEW_RIGHTS = "new_rights"
@@ -44,7 +44,7 @@ class RestrictionCause(StrEnum):
 
     @property
     def lasts(self) -> timedelta:
-        """Not stored: the setting of the process that checks it counts, not that of the one that made the change."""
+        """How long it restricts, by the setting of the process that checks it; nothing is stored with the change."""
         if self is RestrictionCause.BREAK_GLASS:
             return timedelta(hours=settings.BREAK_GLASS_RESTRICTION_HOURS)
         return timedelta(hours=settings.NEW_RIGHTS_WAIT_HOURS)
@@ -214,7 +214,7 @@ class RecoveryManager(RestrictingManager["RightsGrant"]):
         return super().in_effect().filter(change__in=_RECOVERIES)
 
     def _free_administrators(self, recent: QuerySet["RightsGrant"]) -> QuerySet[Any, Any]:
-        """Their number, without the person of the grant in the outer query; nothing if there are none."""
+        """The number of unrestricted administrators besides the person of the outer query; no row if there are none."""
         free = (
             get_user_model()
             .objects.filter(

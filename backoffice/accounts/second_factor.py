@@ -157,7 +157,8 @@ def begin_enrolment(request: StaffRequest) -> AuthenticatorDevice:
     """The authenticator that this session is enrolling; the same one on every load of the page.
 
     Its seed was generated in this session: one begun by another session is deleted, so that a seed seen there
-    cannot be confirmed here. Raises EnrolmentNotAllowedError.
+    cannot be confirmed here. Raises EnrolmentNotAllowedError, or its subclass EnrolmentNeedsLinkError for a first
+    authenticator in a session that no one-time link opened.
     """
     User.objects.get_locked(request.user.pk)
     _check_may_enrol(request)

@@ -114,7 +114,7 @@ class SessionStore(db.SessionStore):
         return self.get(_OPENED_BY_LINK_KEY) is True
 
     def end_enrolment(self) -> None:
-        """The link's one authenticator is set up."""
+        """Record that no further authenticator may be set up in this session: the one of its link is confirmed."""
         self.pop(_OPENED_BY_LINK_KEY, None)
 
     def record_use(self) -> None:

@@ -23,9 +23,9 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock
 
 MOST_TO_PASS_ON = 10
-"""How many of them the overview lists."""
+"""How many links and start codes the overview lists."""
 MOST_TOGETHER = 20
-"""How many one page shows or mails."""
+"""How many of them one page shows or mails."""
 
 
 class HandoverError(Exception):
@@ -52,7 +52,7 @@ class HandoverFactorStaleError(HandoverError):
 
 @dataclass(frozen=True)
 class Handover:
-    """What this person may show: the link or the start code, or nothing any more."""
+    """The half of this person: the link or the start code. It can be viewed once, while `shown_at` is None."""
 
     link: SetupLink
     is_link: bool
@@ -116,7 +116,7 @@ def links_to_pass_on() -> QuerySet[SetupLink]:
 
 
 def halves_to_pass_on(person: User) -> list[Handover]:
-    """The first links and start codes that this person has not passed on yet, the oldest first. One query."""
+    """The oldest `MOST_TOGETHER` links and start codes that this person has not passed on yet. One query."""
     own = Q(link_for=person, link_shown_at=None) | Q(code_for=person, code_shown_at=None)
     found = links_to_pass_on().filter(own).select_related("user").order_by("created_at", "pk")
     return [Handover(link, link.link_for_id == person.pk, None) for link in found[:MOST_TOGETHER]]
@@ -139,9 +139,7 @@ class PassedOn:
 
 
 def halves_passed_on(person: User, operations: Collection[UUID], *, since: datetime) -> dict[UUID, PassedOn]:
-    """When this person passed on the own half of the links of these operations, from the audit log since they were
-    applied. One query.
-    """
+    """By operation: when this person passed on the own half of its link, by the audit log since then. One query."""
     actions = [Action.SETUP_LINK_MAILED, Action.SETUP_LINK_SHOWN, Action.START_CODE_SHOWN]
     ids = {str(one): one for one in operations}
     entries = Entry.objects.filter(action__in=actions, actor=person, at__gte=since)
@@ -155,9 +153,10 @@ def halves_passed_on(person: User, operations: Collection[UUID], *, since: datet
 def handover_progress(
     operation: UUID, *, since: datetime, person: User, reader: User, part: str
 ) -> HandoverProgress:
-    """For an operation that was applied at this time. `person` is whom the link is for. At most two queries.
+    """What became of the link of an operation that was applied at `since`. At most two queries.
 
-    The link is deleted once it was used: what happened before is read from the audit log.
+    `person` is whom the link is for, `part` the half of the `reader`. A link is deleted once it was used, so what was
+    done with it before is read from the audit log.
     """
     has_signed_in = person.last_login is not None and person.last_login > since
     if has_signed_in or not part:

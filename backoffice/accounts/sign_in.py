@@ -111,7 +111,7 @@ def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password
 
 @sensitive_variables("password")
 def _check_password(request: HttpRequest, email: str, password: str) -> User | None:
-    """The active person with this address and password; a wrong one is counted. Raises LockedOutError,
+    """The active person with this email address and password; a wrong one is counted. Raises LockedOutError,
     SignInBusyError.
     """
     address = request_context.current().address

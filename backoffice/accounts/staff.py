@@ -56,7 +56,7 @@ def set_roles(
 ) -> User:
     """Replace the person's roles and end the person's sessions. Raises UnknownRoleError.
 
-    `actor` is None on the command line; then `reason` names who asked for it.
+    `actor` is None on the command line; then `reason` names who requested it.
     """
     user = User.objects.get_locked(pk=user_id)
     names, before = _known_roles(roles), role_names(user)

@@ -56,7 +56,7 @@ class KeyRow:
 
 
 def key_rows() -> list[KeyRow]:
-    """Every key of the last list, with what this installation knows about it."""
+    """Every key of the last list, with its scope, state and expiry warning. No request."""
     own, now = own_key(), timezone.now()
     return [_key_row(key, own.short_hash if own else "", now) for key in KnownKey.objects.all()]
 

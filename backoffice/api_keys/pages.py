@@ -147,7 +147,7 @@ _ACTIONS: dict[str, tuple[Callable[..., Rotation], "StrOrPromise"]] = {
 @require_POST
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def act(request: StaffRequest, action: str, **url_kwargs: UUID) -> HttpResponse:
-    """A step of the rotation that asks for nothing: `start`, `test`, `finish` or `abandon`."""
+    """A step of the rotation that needs no input: `start`, `test`, `finish` or `abandon`."""
     service, success_message = _ACTIONS[action]
     return _run(request, partial(service, *url_kwargs.values(), actor=request.user), success_message)
 

@@ -47,6 +47,7 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "created a one-time link for"),
     )
     SETUP_LINK_USED = "setup_link.used", pgettext_lazy("audit action", "used the one-time link of")
+    # no longer recorded one by one: SIGN_INS_REFUSED counts them
     SETUP_LINK_REFUSED = (
         "setup_link.refused",
         pgettext_lazy("audit action", "tried a one-time link that is not valid"),
@@ -58,6 +59,7 @@ class Action(models.TextChoices):
         "setup_link.code_refused",
         pgettext_lazy("audit action", "entered a wrong start code for"),
     )
+    # no longer recorded one by one: SIGN_INS_REFUSED counts them
     SIGN_IN_REFUSED = "sign_in.refused", pgettext_lazy("audit action", "failed to sign in as")
     SIGN_INS_REFUSED = (
         "sign_in.refusals_counted",

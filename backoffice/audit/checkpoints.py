@@ -118,7 +118,8 @@ def sign_content(content: bytes) -> tuple[str, str]:
 def parse_checkpoint(line: bytes) -> Checkpoint:
     """The checkpoint in this line, which may have the header of a syslog message before it.
 
-    Its signature is not verified. Raises UnreadableCheckpointError, CheckpointKeyError.
+    Its signature is not verified. Raises UnreadableCheckpointError, CheckpointKeyError, and ImproperlyConfigured if no
+    key is configured.
     """
     start = line.find(b"{")
     try:
@@ -227,7 +228,8 @@ class Comparison:
 def compare_with_log(lines: Iterable[bytes], address: str) -> Comparison:
     """Compare each checkpoint with the entry at its position; the first contradiction is the fault.
 
-    The log only grows, so what was read before this call must be in it.
+    The log only grows, so what was read before this call must be in it. Raises ImproperlyConfigured if no key is
+    configured, and what reading the lines raises.
     """
     found = Comparison(address)
     remaining = iter(lines)
@@ -358,7 +360,7 @@ def _rows_of(*addresses: str) -> QuerySet[CheckpointDestination]:
 
 
 class DeliveryStatus(TextChoices):
-    """How the delivery to a destination goes."""
+    """The state of the delivery to a destination."""
 
     CONTRADICTED = "contradicted", pgettext_lazy("checkpoint destination", "Contradicts the log")
     OVERDUE = "overdue", pgettext_lazy("checkpoint destination", "Overdue")
@@ -369,7 +371,7 @@ class DeliveryStatus(TextChoices):
 
 @dataclass(frozen=True)
 class DestinationState:
-    """A configured destination, and how the delivery to it goes."""
+    """A configured destination, and the state of the delivery to it."""
 
     row: CheckpointDestination
     status: DeliveryStatus

@@ -66,10 +66,10 @@ class DestinationError(Exception):
 
 
 class Destination(Protocol):
-    """A place for checkpoints. Every method raises DestinationError."""
+    """A place for checkpoints. Every method raises DestinationError; StopRequestedError while it waits for a server."""
 
     def append(self, line: bytes) -> None:
-        """Add one line; it is stored when this returns, as far as the place can say."""
+        """Add one line; it is stored when this returns, unless the place confirms nothing."""
 
     def newest_lines(self) -> list[bytes] | None:
         """The last lines, at least one if there is any; None if this place cannot be read back."""

@@ -57,7 +57,7 @@ def record(
 
 @dataclass(frozen=True)
 class NewEntry:
-    """What `record` gets of one entry, for `record_all`."""
+    """The arguments of `record` for one entry, for `record_all`."""
 
     action: Action
     actor: AbstractBaseUser | None
@@ -66,7 +66,7 @@ class NewEntry:
 
 
 def record_all(new: Iterable[NewEntry]) -> list[Entry]:
-    """Append these entries in their order, as `record` appends each: with one lock of the head for all."""
+    """Append these entries in this order, with one lock of the head for all. Raises as `record`."""
     new = list(new)
     if not connection.in_atomic_block:
         actions = ", ".join({one.action.value: None for one in new})
@@ -99,7 +99,7 @@ def record_all(new: Iterable[NewEntry]) -> list[Entry]:
 def lock() -> None:
     """Lock the log until the end of the transaction: until then no other change with an audit entry can commit.
 
-    Lock other rows before it, as for `record`.
+    Lock other rows before it, as for `record`. Raises HeadMissingError.
     """
     _locked_head()
 

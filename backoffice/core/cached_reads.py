@@ -169,8 +169,8 @@ _TOGETHER: ContextVar[_ReadTogether | None] = ContextVar("reads together", defau
 
 @contextmanager
 def reads_together(expected: Iterable[CachedRead[Any]] = ()) -> Iterator[None]:
-    """Within the block, the database is asked once for each value, and for those expected in one query; what the
-    provider answers is stored at the end of the block, in one statement.
+    """Within the block, each value is read from the database once, and those expected in one query; what the provider
+    answers is stored at the end of the block, in one statement.
 
     A value counts as fresh for as long as outside the block. For the work on some rows of a file, not for longer:
     other processes see no value before the block ends.
@@ -208,7 +208,7 @@ def cached_values(reads: Iterable[CachedRead[Value]]) -> dict[str, CachedValue[V
 def cached_in_process(key: str, read: Callable[[], Value], seconds: float) -> Value:
     """What `read` returned at most so many seconds ago in this process: for queries that every page needs.
 
-    Never for a decision about sending: other processes may know better. `cache.delete(key)` ends it early.
+    Never for a decision about sending: another process may have changed it since. `cache.delete(key)` ends it early.
     """
     return cast(Value, cache.get_or_set(key, read, timeout=seconds))
 

@@ -37,7 +37,7 @@ SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 def reach(name: str) -> None:
-    """Kill or freeze this process if a test asked for it and no process has reached this point before."""
+    """Kill or freeze this process if a test configured it and no process has reached this point before."""
     configured = settings.FAULT_POINTS.get(name)
     if configured is not None and _is_first(name):
         os.kill(os.getpid(), SIGNALS[configured])

@@ -108,3 +108,4 @@ def normalized_text(number: Decimal) -> str:
 
 
 EXACT = Context(prec=100)
+"""The decimal context for adding amounts one by one: more digits than any sum has."""

@@ -247,7 +247,7 @@ class CountingTransport(CountedTransport):
 
 
 class LimitedCountingTransport(LimitedTransport, CountingTransport):
-    """Both: a read refused for want of a slot was not made, and is not counted."""
+    """Both. A read that is refused because no slot is free is not counted: no call was made."""
 
 
 def _is_key_refusal(exc: GatewayError) -> bool:

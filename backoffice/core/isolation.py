@@ -59,7 +59,7 @@ def run_each_isolated(
 
 
 def ignore(*_args: object) -> None:
-    """For `failed`, where no page shows the row: the log has the failure."""
+    """The argument `failed` where no page shows the row: the failure is in the log only."""
 
 
 def run_isolated(

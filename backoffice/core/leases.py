@@ -93,10 +93,9 @@ def held_leases(prefix: str) -> dict[str, datetime]:
 
 
 def next_run_time(name: str, *, interval: timedelta) -> datetime:
-    """The time of the next run for all who ask from now on: at once, but not before `interval` after the
-    previous one.
+    """The time of the next run: now, but not before `interval` after the previous one.
 
-    Everyone who asks before that time gets the same time.
+    Every call before that time returns the same time.
     """
     now = clock.now()
     row, _ = LeaseRow.objects.get_or_create(

@@ -1,4 +1,4 @@
-"""The seven people of the demo, the codes that it shows where they are asked for, and what it adds to every page."""
+"""The seven people of the demo, the codes that it shows beside their fields, and what it adds to every page."""
 
 import json
 from contextlib import closing

@@ -228,8 +228,9 @@ def new_sample_operations(otp: Callable[[], SecretStr]) -> SampleOperations:
 
 
 def make_sample_unknown_outcomes(history: SampleOperations) -> None:
-    """Lose two responses, hours and a day ago. Call it before what is made of the present, so that the audit log is
-    in the order of time.
+    """Lose two responses, of some hours and of more than a day ago.
+
+    Call it before the operations of today are made, so that the audit log is in the order of time.
     """
 
     def payment() -> Operation:
@@ -240,7 +241,7 @@ def make_sample_unknown_outcomes(history: SampleOperations) -> None:
 
 
 def make_sample_withdrawals(history: SampleOperations) -> None:
-    """Make the withdrawals. Call once, on an empty database."""
+    """Make withdrawals in most states. Call once."""
     for make in _plan(history):
         make()
 

@@ -32,7 +32,7 @@ class PolicyDraft:
 def policy_or_404() -> PolicyInEffect:
     """The policy in effect, with the names that people and groups have now.
 
-    404 if it was altered: then the integrity checks and every refusal say so.
+    Raises Http404 if it was altered, which the integrity checks and every refusal report.
     """
     try:
         policy = policy_in_effect()
@@ -45,7 +45,7 @@ def read_draft(request: StaffRequest, policy: PolicyInEffect | None = None) -> P
     """The draft: at first, the rules in effect; before the first version, in the time zone of the person.
 
     With the names that people and groups have now, so that a renamed group does not stop the next version. `policy` is
-    `policy_or_404`, if it is read already.
+    `policy_or_404`, if it is read already. Raises Http404 as that does.
     """
     kept = request.session.get(_DRAFT)
     if kept is not None:

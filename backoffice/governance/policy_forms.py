@@ -434,7 +434,7 @@ def _field_and_sentence(message: str) -> tuple[str | None, str]:
 
 
 class TryForm(PageForm):
-    """An operation to try: what the rules ask about it."""
+    """An operation to try: everything that the conditions of rules compare."""
 
     kind = forms.ChoiceField(label=_("Kind"))
     currency = forms.CharField(label=_("Currency"), required=False, max_length=12)

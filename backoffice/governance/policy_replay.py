@@ -85,7 +85,7 @@ class Replay:
 
     @property
     def summary(self) -> list[tuple[str, str, dict[str, int]]]:
-        """Kind, currency and the number of each change, of those with operations that change."""
+        """Each kind and currency of the operations, and how many of these have which change."""
         counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for one in self.operations:
             counts[one.kind, one.currency][one.change] += 1

@@ -60,7 +60,7 @@ def team_members(now: datetime) -> QuerySet[User]:
 
 @dataclass(frozen=True)
 class FirstSteps:
-    """What a new installation needs, and whether each of it is done. People count who have an authenticator."""
+    """What a new installation needs, and whether each step is done. Only people with an authenticator count."""
 
     administrators: bool
     groups: bool

@@ -1,4 +1,4 @@
-"""What `manage.py setup` has to know: from the environment, from an earlier run, by asking, or made here."""
+"""The variables that `manage.py setup` needs: from the environment, an earlier run or the terminal, or generated."""
 
 import base64
 import secrets
@@ -26,7 +26,7 @@ class MissingAnswersError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """One variable: how it is asked for, and what it is if nobody says otherwise (None: it must be said)."""
+    """One variable: its prompt `text`, and its default; with None as the default, a value must be given."""
 
     name: str
     text: str

@@ -94,8 +94,8 @@ def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder
 
 
 def accounts_together(accounts: Iterable[tuple[str, str]] = ()) -> AbstractContextManager[None]:
-    """Within the block, the database is asked once for the holders of these accounts, given by number and bank code,
-    and for what the provider supports (`reads_together`).
+    """Within the block, the holders of these accounts, given by number and bank code, and what the provider supports
+    are read from the database once (`reads_together`).
     """
     holders = [_holder_read(number, bank, _HOLDER_FRESH_FOR_FORMS) for number, bank in accounts]
     return reads_together([*holders, _BANKS, _MINIMUMS])
@@ -103,7 +103,7 @@ def accounts_together(accounts: Iterable[tuple[str, str]] = ()) -> AbstractConte
 
 @dataclass(frozen=True)
 class HolderToday:
-    """The holder of a bank account as read within a day; without a name, the bank knows no such account.
+    """The holder of a bank account as read within a day; without a name, the bank found no such account.
 
     `cause` says why it cannot be read now (`unresolved_cause`); usually empty.
     """

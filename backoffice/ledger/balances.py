@@ -134,7 +134,7 @@ def current_balance(currency: str, *, deadline: float = PAGE_TIMEOUT) -> Decimal
 
 def balance_reader(currency: str, *, deadline: float = PAGE_TIMEOUT) -> Callable[[], Decimal | None]:
     """A function that does what `current_balance` does, with the key in use now, and may be called in a thread."""
-    # The specification of GET /balance names these currencies only, so another one is not asked for.
+    # The specification of GET /balance names only these currencies, so no other one is sent as a filter.
     filtered = currency if currency in CURRENCIES else None
     balances = gateway(deadline=deadline).balances
 

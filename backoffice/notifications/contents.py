@@ -1,4 +1,4 @@
-"""What a message says, in the reader's language: what happened, reference and kind, and a link that asks to sign in.
+"""The text of a message, in the reader's language: what happened, reference and kind, and a link that needs sign-in.
 
 No amount, no name and no link with rights, unless the deployment chose that messages hold the sentence of an operation.
 """
@@ -79,7 +79,7 @@ def operations_of(messages: Sequence[Message]) -> dict[UUID, Operation]:
 
 
 def _failures(messages: Sequence[Message]) -> dict[UUID, str]:
-    """How many payments failed, of each batch that these messages say it of, in words. One query, or none."""
+    """By batch, for those whose failed payments are reported: how many failed, in words. One query, or none."""
     batches = {one.operation for one in messages if one.notice == Notice.ROWS_FAILED}
     if not batches:
         return {}
@@ -101,7 +101,7 @@ def contents_of(
     settings_url: str,
     with_sentences: bool,
 ) -> Contents:
-    """What these messages say, in the active language and time zone; the first `listed` of them, the rest counted."""
+    """The text of these messages, in the active language and time zone: the first `listed`, and the rest as a count."""
     shown = sorted(messages, key=lambda one: (one.at, one.pk))[:listed]
     failures = _failures(shown)
     items = []

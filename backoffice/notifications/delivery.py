@@ -100,8 +100,8 @@ def _claimed(channel: Channel, recipient: Recipient, claim: str) -> list[Message
 
 
 def _still_wanted(messages: list[Message], person: User | None) -> list[Message]:
-    """Without escalations that no longer apply, what was released again and what a person no longer has to decide, and
-    for a deactivated person without all but security.
+    """The messages that still apply: no escalation that is over, nothing that was released again, nothing that the
+    person need not decide any more. For a deactivated person only those of security.
     """
     messages = _without_past_escalations(messages)
     messages = _without_released_again(messages)
@@ -119,7 +119,7 @@ def _still_wanted(messages: list[Message], person: User | None) -> list[Message]
 
 
 def _without_past_escalations(messages: list[Message]) -> list[Message]:
-    """Without those of a level that was decided or has enough people again, and of what no longer waits to be sent."""
+    """Without escalations whose level was decided or has enough people again, or whose operation no longer waits."""
     escalations = [one for one in messages if one.notice in _ESCALATIONS]
     if not escalations:
         return messages

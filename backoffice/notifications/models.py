@@ -99,7 +99,7 @@ class Message(models.Model):
     channel = models.CharField(max_length=8, choices=Channel)
     at = models.DateTimeField()  # of the event
     operation = models.UUIDField(null=True)
-    path = models.CharField(max_length=200)  # of the page it links to, which asks to sign in
+    path = models.CharField(max_length=200)  # of the page it links to, which requires sign-in
     created_at = models.DateTimeField()
     due_at = models.DateTimeField(null=True)
     claim = models.CharField(max_length=32, blank=True)
@@ -163,7 +163,7 @@ UNDELIVERED = Q(delivered_at__isnull=True, dropped_at__isnull=True, tries__gt=0)
 
 
 class Preference(models.Model):
-    """The channels and the time that a person chose for a group. Security is not offered: it is always told."""
+    """The channels and the time that a person chose for a group. Security cannot be chosen: it is always sent."""
 
     person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notification_preferences")
     group = models.CharField(max_length=16, choices=[(group.value, group.label) for group in CHOSEN_GROUPS])

@@ -101,7 +101,7 @@ def overlapping(starts_at: datetime, ends_at: datetime) -> QuerySet[Delegation]:
 
 
 def leaves_of(delegations: Collection[Delegation], now: datetime) -> list[Leave]:
-    """These delegations as the evaluator sees them, in a fixed order."""
+    """These delegations as input of the evaluator, in a fixed order."""
     return [
         Leave(one.person_id, one.stand_in_id, one.group_id, one.covers(now))
         for one in sorted(delegations, key=lambda one: (one.person_id, one.pk))

@@ -41,7 +41,7 @@ Amount = Annotated[Decimal, Field(ge=0, max_digits=30, decimal_places=18, allow_
 
 
 class Part(BaseModel):
-    """A part of the document: unchangeable, and without members that this release does not know."""
+    """A part of the document: immutable, and invalid with a member that this release does not define."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

@@ -35,7 +35,7 @@ from backoffice.policies.document import (
 
 @dataclass(frozen=True)
 class Person:
-    """A person as a policy sees one."""
+    """A person, with everything that the evaluation of a policy depends on."""
 
     id: int
     name: str
@@ -43,7 +43,7 @@ class Person:
     groups: frozenset[int] = frozenset()
     is_active: bool = True
     may_approve: bool = True  # by a role
-    is_withheld: bool = False  # added, or given a right, within the last 24 hours
+    is_withheld: bool = False  # a recent change of the account withholds the permission
     is_on_leave: bool = False
     stand_in_id: int | None = None  # who approved for this person, of an approval that was given
 
@@ -65,7 +65,7 @@ Totals = Mapping[tuple[Window, TotalOf], Decimal]
 
 @dataclass(frozen=True)
 class DescribedOperation:
-    """Everything that a rule can ask about an operation, as it was when it was prepared; the preparer as of now.
+    """Everything that conditions of rules compare, as it was when the operation was prepared; the preparer as of now.
 
     `totals` include the operation itself. What changes Countersign only, such as a policy, is not `refusable`: a rule
     could otherwise refuse its own correction.

@@ -1,4 +1,4 @@
-"""People as policies see them: their roles and groups, who of them is on leave, and whether they may approve now."""
+"""Read people for the evaluation of policies: roles and groups, who is on leave, and whether they may approve now."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -42,8 +42,7 @@ def read_staff(
 ) -> Staff:
     """These people, or all, with who of them is on leave. One query.
 
-    `permission` is the one to approve. Roles and groups are read if one of `asked` needs them, or if nothing is said
-    about it; groups of those who are on leave, and of their stand-ins, only then.
+    `permission` is the one to approve. Roles and groups are read only if one of `asked` names them, or if it is None.
     """
     wanted = list(asked) if asked is not None else None
     app, _, codename = permission.partition(".")

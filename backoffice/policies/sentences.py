@@ -1,6 +1,6 @@
 """Rules, levels, what is required of recipients, and the comparison of two versions in words, in the reader's language.
 
-Who calls has named the kinds of operations once (`name_kinds`); roles have their own names.
+`name_kinds` has to be called once with the names of the kinds of operations; roles have names of their own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -262,7 +262,7 @@ class Difference(StrEnum):
 
 @dataclass(frozen=True)
 class ComparedRule:
-    """A rule of the old version beside that of the new one, each with its number and sentence; empty where it lacks."""
+    """A rule of the old version beside one of the new, each as number and sentence; empty where a version has none."""
 
     difference: Difference
     old: str

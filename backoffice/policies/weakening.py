@@ -1,8 +1,9 @@
 """What a version of the policies requires less than the one in effect, whatever was prepared until now: pure functions.
 
 Operations are made up from the conditions of both versions: every kind, each currency of a rule, an amount between
-every two limits, and recipients, preparers, times and batches that some rule asks about. Both versions decide each
-of them: which rules fit what is asked once of the evaluator for each of these, and put together.
+every two limits, and recipients, preparers, times and batches that differ in a condition. Both versions decide each
+of them. The rules that fit each such value are evaluated once, as bits; the rules that fit an operation are the
+intersection.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -130,7 +131,7 @@ _Outcomes = tuple[int, int, _Outcome, _Outcome]
 
 
 class _Search:
-    """Both versions, with the rules that fit each kind, each band of amounts, and whatever else rules ask about.
+    """Both versions, with the rules that fit each kind, each band of amounts, and each value of other conditions.
 
     The first of the rules that fit all of these is the one that decides.
     """
@@ -196,7 +197,7 @@ class _Search:
                         yield Witness(kind.name, band, _moved(operations, kind, names, band), old, new)
 
     def _that_can_decide(self, by_kind: _Bits, by_band: _Bits) -> _Bits:
-        """Rules that fit both, until the first that asks for nothing else: none after it can decide."""
+        """Rules that fit both, up to the first that has no further condition: none after it can decide."""
         found = [one & other for one, other in zip(by_kind, by_band, strict=True)]
         for side, uncertain in enumerate(self._uncertain):
             certain = found[side] & ~uncertain
@@ -226,7 +227,7 @@ class _Search:
     def _searched(
         self, rules: tuple[_Bits, ...], members: Sequence[Sequence[tuple[_Bits, dict[str, Any]]]]
     ) -> _Found:
-        """Operations for each pair of rules by which less is required, one for each kind of `rules`."""
+        """By pair of rules by which less is required: operations that they decide, one for each of `rules`."""
         found: _Found = {}
         if len(rules) == 1 and not self._can_be_less(rules[0]):
             return found
@@ -283,7 +284,7 @@ class _Search:
 def _different(
     values: Sequence[tuple[_Bits, dict[str, Any]]], rules: Sequence[_Bits]
 ) -> list[tuple[_Bits, dict[str, Any]]]:
-    """The first of those values that fit the same of these rules."""
+    """These values, but of several that fit the same of these rules only the first."""
     both = [0, 0]
     for each in rules:
         both = [one | other for one, other in zip(both, each, strict=True)]
@@ -359,7 +360,7 @@ def _keys_by_lists(documents: Sequence[PolicyDocument]) -> list[str]:
 
 
 def _recipients(documents: Sequence[PolicyDocument]) -> Iterator[RecipientFacts]:
-    """Recipients that differ in what any rule asks about."""
+    """Recipients that differ in a condition of any rule."""
     whens = [rule.when for document in documents for rule in document.rules]
     asked = {when.recipient for when in whens if when.recipient}
     networks = sorted({name for when in whens for name in when.networks})

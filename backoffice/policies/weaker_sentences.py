@@ -99,7 +99,10 @@ def _sentences(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """By which rule, 0 for the last one, which approvals would be needed instead of which, "" for none at all."""
+    """What the new version requires: the number of its rule, 0 for the last one, and the approvals.
+
+    `before` are the approvals that the old version requires; empty if it refuses.
+    """
 
     number: int
     approvals: str

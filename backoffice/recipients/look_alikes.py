@@ -74,7 +74,7 @@ def similar_recipients(kind: RecipientType, account: str, key: str) -> list[Reci
 
 
 def could_be_similar(kind: RecipientType, account: str) -> Q:
-    """What finds all recipients of this type for which `is_similar` holds, and others too."""
+    """A condition that all recipients of this type meet for which `is_similar` holds, and others too."""
     if kind == RecipientType.BANK:
         # One slip leaves either end as it is.
         half = max(len(account) // 2 - 1, 1)

@@ -1,4 +1,4 @@
-"""What the register says of recipients now, and what it said before."""
+"""Queries of the register: the version in effect of recipients, and the history of their approval."""
 
 from collections.abc import Collection, Iterator
 

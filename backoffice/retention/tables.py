@@ -1,7 +1,7 @@
 """How long the rows of every table are kept. The one list: `manage.py prune`, archives, the documentation and the
 System page use it.
 
-A table without a line fails a test. Evidence is never deleted here: triggers refuse it for most of these tables, and
+A test fails for a table that is not listed. Evidence is never deleted: triggers refuse it for most of its tables, and
 the integrity checks compare operations with the whole audit log.
 """
 

@@ -198,7 +198,7 @@ def change_password_page(request: StaffRequest) -> HttpResponse:
 @login_not_required
 @require_http_methods(_PAGE_METHODS)
 def set_up(request: HttpRequest, token: str) -> HttpResponse:
-    """Choose a password by a one-time link; then sign-in continues. A link that is not valid says only that."""
+    """Choose a password by a one-time link; then sign-in continues. For an invalid link no further reason is shown."""
     try:
         link = sign_in.open_setup_link(request, token)
         form = FirstPasswordForm(request.POST if request.method == "POST" else None, link=link)
@@ -212,7 +212,7 @@ def set_up(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _sets_password(request: HttpRequest, token: str, form: FirstPasswordForm) -> bool:
-    """Use the link; False if its start code is wrong, which the form then says."""
+    """Use the link; False if its start code is wrong, with an error on the form."""
     try:
         sign_in.use_setup_link(
             request,
@@ -338,7 +338,7 @@ def _issue_codes(request: StaffRequest) -> HttpResponse:
 
 
 def _enrolment_form(request: StaffRequest) -> AuthenticatorCodeForm:
-    """It asks for the password, too, if another authenticator is replaced."""
+    """With the current password, too, if another authenticator is replaced."""
     sent = request.POST if request.method == "POST" else None
     replaces = request.session.authenticator is not None
     return NewAuthenticatorForm(sent, request=request) if replaces else AuthenticatorCodeForm(sent)

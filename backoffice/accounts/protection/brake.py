@@ -1,5 +1,5 @@
-"""The brake on password checks: each costs a processor a tenth of a second, on purpose, and strangers can ask for any
-number of them.
+"""Limits how many passwords are checked at once: each check costs a processor a tenth of a second, on purpose, and
+strangers can request any number of them.
 
 One check runs at a time in a process and few wait, so the other threads and processors serve the people who are signed
 in, however many strangers try, from however many addresses.
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-WAITING = 2  # requests of a process that may wait for a check; each keeps a thread
+WAITING = 2  # requests of a process that may wait for a check; each holds a thread
 WAIT_SECONDS = 3.0
 
 _check = threading.Lock()

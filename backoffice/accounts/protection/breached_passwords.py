@@ -31,7 +31,7 @@ class BreachedPasswordValidator:
 
 
 def is_listed(path: str, password: str) -> bool:
-    """Whether the file, whose lines are sorted, has a line that begins with the hash of the password."""
+    """Whether a line of the file, whose lines are sorted, begins with the hash of the password. Raises OSError."""
     wanted = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()
     with open(path, "rb") as file:
         low, high = 0, file.seek(0, os.SEEK_END)

@@ -1,8 +1,8 @@
 """Lock-out after wrong passwords or links: by account and address together, by account, and by address.
 
 Refusals are counted in rows that are deleted after half an hour, not in the audit log: strangers could fill it, and
-each entry locks its head. `refusal_summary` records them there once in a while. Accounts are counted under a keyed hash
-of what was typed, the same way whether they exist or not.
+each entry locks the head of the log. `refusal_summary` records them there at intervals. Accounts are counted under a
+keyed hash of what was typed, the same way whether they exist or not.
 """
 
 from datetime import timedelta
@@ -19,7 +19,7 @@ LOCKED_FOR = timedelta(minutes=30)
 WRONG_FOR_ACCOUNT_AND_ADDRESS = 5
 WRONG_FOR_ACCOUNT = 30  # from all addresses: someone else must not lock a person out by five wrong passwords
 WRONG_FOR_ADDRESS = 50  # for all accounts: an office has one address
-_ANY_LINK = "one-time link"  # counted like an account; no email address is like it
+_ANY_LINK = "one-time link"  # counted like an account; it is no email address
 
 
 def is_locked_out(account: str, address: str | None) -> bool:

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from zxcvbn import zxcvbn
 
-# Of 4: more than 10^8 guesses, of someone who knows common passwords, names, patterns and this person.
+# Of zxcvbn's scores 0 to 4: more than 10^8 guesses by someone who knows common passwords, patterns and this person.
 _MIN_SCORE = 3
 CONTEXT_WORDS = (
     *("countersign", "backoffice", "merchant", "payment", "payments", "payout", "withdrawal", "treasury"),

@@ -1,5 +1,5 @@
-"""Put refused sign-ins on record: one entry of the audit log for ten minutes of them, and one for each person who is
-locked out. Jobs of the sweeper.
+"""Record refused sign-ins in the audit log: one entry for ten minutes of them, and one for each person who is locked
+out. Jobs of the sweeper.
 """
 
 from datetime import datetime, timedelta

@@ -1,1 +1,3 @@
-"""The two roles of a PostgreSQL database, which writes each table allows, and queries that are composed once."""
+"""What the ORM lacks: the two roles of a PostgreSQL database and their grants, time limits, triggers of migrations,
+joined texts, and queries that are composed once.
+"""

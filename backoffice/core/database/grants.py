@@ -1,6 +1,6 @@
 """Grant the role that runs what its work needs, and revoke everything else. Run by the owner of the tables.
 
-It may read and insert; which rows it may update and delete the models say (`writes`). It may never truncate a
+It may read and insert; the models declare what it may update and delete (`writes`). It may never truncate a
 table, alter it, set a sequence or touch a trigger, and calls only the declared functions of those that work with the
 rights of the owner.
 """

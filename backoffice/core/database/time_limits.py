@@ -22,7 +22,7 @@ def limit_web_process() -> None:
     limits = {"lock_timeout": settings.WEB_LOCK_TIMEOUT, "statement_timeout": settings.WEB_STATEMENT_TIMEOUT}
     options = connections.settings["default"]["OPTIONS"]
     flags = [f"-c {name}={seconds}s" for name, seconds in limits.items()]
-    # Those of the URL come last, so that they count.
+    # The options of the URL come last, so that they take precedence.
     options["options"] = " ".join([*flags, options.get("options", "")]).rstrip()
     connections.close_all()
 

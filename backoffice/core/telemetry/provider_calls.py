@@ -33,7 +33,7 @@ class Call(StrEnum):
 
 
 class CallOutcome(StrEnum):
-    """What came of it."""
+    """The outcome of a call."""
 
     OK = "ok"
     REJECTED = "rejected"  # the provider answered, and refused

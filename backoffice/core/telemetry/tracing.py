@@ -67,7 +67,7 @@ def call_span(call: Call) -> Iterator[None]:
 
 
 def flush() -> None:
-    """Send what waits."""
+    """Send the spans that are not sent yet."""
     provider().force_flush()
 
 

@@ -1,4 +1,4 @@
-"""What gunicorn does with its own lines: they are written like those of the application (`gunicorn.conf.py`)."""
+"""The logger of gunicorn: its lines are written like those of the application. `gunicorn.conf.py` names it."""
 
 import logging.config
 

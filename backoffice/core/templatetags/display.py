@@ -96,7 +96,7 @@ def grouped(number: int | Decimal) -> str:
     return f"{number:,f}" if isinstance(number, Decimal) else f"{number:,}"
 
 
-# The client knows nothing of languages, so the names of its currencies are marked here.
+# The client is not translated, so the names of its currencies are marked here.
 _CURRENCY_NAMES = (gettext_noop("Nigerian naira"), gettext_noop("US dollar"), gettext_noop("Tether"))
 
 

@@ -1,6 +1,6 @@
-"""What a field says when it is empty or wrong, in our words: the form of every page, and its general messages.
+"""Our own messages for fields that are empty or wrong, and the base form of every page, which uses them.
 
-A field with messages of its own keeps them. The others say what to enter by their type, in place of Django's texts.
+A field with messages of its own keeps them. The others get the messages of their type, in place of Django's.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -89,7 +89,7 @@ def _store(request: HttpRequest, response: HttpResponseBase) -> str:
 
 
 def _form_page(request: HttpRequest) -> str:
-    """The page on which the form is; the form's own address if the browser does not say."""
+    """The page on which the form is; the form's own address without a usable Referer."""
     referrer = request.headers.get("Referer", "")
     allowed = url_has_allowed_host_and_scheme(
         referrer, {request.get_host()}, require_https=request.is_secure()

@@ -30,7 +30,7 @@ def demo_people(person: User | None = None) -> list[dict[str, Any]]:
 
 @register.simple_tag
 def demo_code(field_name: str, person: User) -> CurrentCode | None:
-    """The code that a field asks for: `otp` the provider's, `code` that of the person's authenticator."""
+    """The code for a field: the provider's one-time code for `otp`, otherwise that of the person's authenticator."""
     if field_name == "otp":
         return current_one_time_code()
     device = AuthenticatorDevice.objects.filter(confirmed=True, user=person).first()

@@ -47,7 +47,7 @@ MOST_LISTED = BULK_LIMIT
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(VIEW_TEAM, raise_exception=True)
 def handover(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """GET asks for confirmation; POST shows it once, or mails the link. 404 for all but the preparer and approver."""
+    """GET asks for confirmation; POST shows the half once, or mails the link. 404 for all but preparer and approver."""
     approved = Approval.objects.filter(operation=OuterRef("pk"), approver=request.user)
     involved = Q(preparer=request.user) | Exists(approved)
     operation = get_object_or_404(Operation.objects.filter(involved, status=Status.SUCCEEDED), pk=pk)
@@ -133,7 +133,7 @@ def mail_or_show(person: User, address: str, *, actor: User, operation: UUID | N
 def mailed(
     request: StaffRequest, person: User, context: dict[str, object], *, operation: UUID | None = None
 ) -> bool:
-    """Mail the link of the context, as `mail_or_show` does, and say so on the next page, or on this one if not."""
+    """Mail the link of the context, as `mail_or_show` does, with a message; if that fails, set `is_mail_refused`."""
     if not mail_or_show(person, str(context["shown"]), actor=request.user, operation=operation):
         context["is_mail_refused"] = True
         return False

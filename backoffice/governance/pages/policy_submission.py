@@ -48,7 +48,7 @@ from backoffice.policies.sentences import Difference, compare, compare_lists
 
 
 class SubmissionForm(PageForm):
-    """Asks for the reason and, if the version refuses payments without exception, for a confirmation."""
+    """The reason and, if the version refuses payments without exception, a confirmation."""
 
     reason = reason_field(
         help_text=_("Shown to the approver."),
@@ -86,7 +86,7 @@ def review(request: StaffRequest) -> HttpResponse:
 
 
 def _before_submission(problem: str) -> str:
-    """The problem without what it says of an attempt: nothing was submitted yet."""
+    """The problem without its sentence about the outcome, since nothing was submitted yet."""
     for outcome in (gettext("Nothing was changed."), gettext("Nothing was prepared.")):
         problem = problem.replace(outcome, "").strip()
     return problem

@@ -41,7 +41,7 @@ REQUEST_INTERVAL = timedelta(seconds=5)  # at least between two rounds, however 
 TURN_SECONDS = 5.0  # how long a pass reads before it releases the lease
 # How long a command waits for the lease: longer than a killed process can hold it.
 MAX_WAIT_SECONDS = LEASE_DURATION.total_seconds() + TURN_SECONDS
-_POLL_SECONDS = 0.2  # seconds
+_POLL_SECONDS = 0.2
 OnProgress = Callable[[Mirror], object]
 _PASSES = (
     (passes.is_day_pass_due, passes.continue_day_pass),

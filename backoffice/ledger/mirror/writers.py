@@ -64,7 +64,7 @@ class MergeWriter(Protocol):
 
 
 def unsettled_rows(known_before: datetime | None) -> list[tuple[int, int | None]]:
-    """Index and primary key (or None) of the noted rows that are not stored unchanged.
+    """Index and primary key (or None) of the staged rows that are not stored unchanged.
 
     With `known_before`, also those first seen at that time or later.
     """
@@ -75,7 +75,7 @@ def unsettled_rows(known_before: datetime | None) -> list[tuple[int, int | None]
 
 
 def record_sightings() -> None:
-    """Record for every noted row that the provider lists it."""
+    """Record for every staged row that the provider lists it."""
     with connection.cursor() as cursor:
         cursor.execute(_RECORD_SIGHTINGS)
 

@@ -34,7 +34,7 @@ class CappedCount:
 
     @classmethod
     def from_count(cls, number: int, at_most: int) -> Self:
-        """From a number that was counted no further than `most + 1`."""
+        """From a number that was counted no further than `at_most + 1`."""
         return cls(min(number, at_most), is_more=number > at_most)
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class CappedCount:
 
 
 def count_up_to(at_most: int, rows: QuerySet[Any]) -> CappedCount:
-    """Count the rows. One query, which reads at most `most + 1` rows."""
+    """Count the rows. One query, which reads no more than `at_most + 1` of them."""
     return CappedCount.from_count(rows.order_by()[: at_most + 1].count(), at_most)
 
 

@@ -42,7 +42,7 @@ def transaction_page(
 ) -> Page[Transaction]:
     """One page of the matching transactions.
 
-    An empty cursor, or one of another order, gives the first page.
+    An empty cursor, or one of another order or filter, gives the first page. Raises FilterTooBroadError.
 
     On PostgreSQL the time does not grow with the number of transactions or the depth of the page (see
     `query_planner`).
@@ -67,7 +67,10 @@ def cursor_at_day(day: date, criteria: TransactionFilter, order: Order) -> str:
 
 
 def transaction_count(criteria: TransactionFilter, *, at_most: int = MAX_EXACT_COUNT) -> TransactionCount:
-    """The exact number up to `at_most`, otherwise an estimate: matches beyond `at_most` are never counted."""
+    """The exact number up to `at_most`, otherwise an estimate: matches beyond `at_most` are never counted.
+
+    Raises FilterTooBroadError.
+    """
     filters.forget_facets()  # a count reads no rows, so it cannot notice that the sync added facets
     if _uses_planner(criteria):
         number, is_complete = query_planner.count_matches(criteria, at_most=at_most)
@@ -117,7 +120,7 @@ def _nearest_sold_side(bought: Transaction, sold: list[Transaction]) -> str:
 def sum_rows(criteria: TransactionFilter, *, at_most: int = MAX_EXACT_COUNT) -> list[FacetSum] | None:
     """Amounts of the matching transactions by facet; None if there are more than `at_most`.
 
-    A facet may occur repeatedly.
+    A facet may occur repeatedly. Raises FilterTooBroadError.
     """
     if _uses_planner(criteria):
         return query_planner.sum_matches(criteria, at_most=at_most)

@@ -47,7 +47,7 @@ from backoffice.ledger.transactions.sql import (
 )
 
 PROBED_ROWS, MAX_GATHERED, MAX_SCANNED = 2_000, 10_000, 30_000
-TIMEOUT_SECONDS = 5.0  # seconds
+TIMEOUT_SECONDS = 5.0
 _LARGEST_FIRST: Order = ("-amount", "-id")
 _TYPES = {"occurred_at": "timestamptz", "amount": "numeric", "id": "bigint"}
 
@@ -146,7 +146,7 @@ def query_timeout() -> Iterator[None]:
 
 
 def planned_reader(criteria: TransactionFilter) -> RowReader[Transaction]:
-    """A reader that returns the first matching transactions after a position."""
+    """A reader that returns the first matching transactions after a position. It raises FilterTooBroadError."""
 
     def read_batch(order: Order, position: Position | None, limit: int) -> RowBatch[Transaction]:
         found = _next_rows(criteria, order, position, limit)
@@ -161,7 +161,7 @@ def planned_reader(criteria: TransactionFilter) -> RowReader[Transaction]:
 def count_matches(criteria: TransactionFilter, *, at_most: int) -> tuple[int, bool]:
     """The number of matches, and whether it is complete.
 
-    Counting stops beyond `at_most` and at the end of a bounded scan.
+    Counting stops beyond `at_most` and at the end of a bounded scan. Raises FilterTooBroadError.
     """
     with query_timeout():
         paths = AccessPaths(criteria, match_names(criteria))
@@ -169,7 +169,7 @@ def count_matches(criteria: TransactionFilter, *, at_most: int) -> tuple[int, bo
 
 
 def sum_matches(criteria: TransactionFilter, *, at_most: int) -> list[FacetSum] | None:
-    """Sums by facet; None if counting would stop before all matches are counted."""
+    """Sums by facet; None if counting would stop before all matches are counted. Raises FilterTooBroadError."""
     with query_timeout():
         paths = AccessPaths(criteria, match_names(criteria))
         if paths.is_empty:

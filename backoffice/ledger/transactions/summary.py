@@ -33,7 +33,7 @@ SPANS: Mapping[Duration, timedelta] = MappingProxyType(
         "one year": timedelta(days=365),
     }
 )
-"""The durations of the specification, which does not say when each begins, as Countersign counts them."""
+"""The durations of the specification as Countersign counts them: the specification does not define when each begins."""
 _NEWEST = 100  # records on the page that the provider returns with the summary
 _DATE_HEADER_STEP = timedelta(seconds=1)
 DISCREPANCY_AFTER = timedelta(minutes=10)

@@ -57,7 +57,7 @@ _UNENCRYPTED = frozenset({"gotify", "json", "matrix", "mmost", "ntfy", "rocket",
 _ON_ANY_SERVER = _UNENCRYPTED | {f"{name}s" for name in _UNENCRYPTED} | {"workflow", "workflows"}
 """Those whose URL names the server; in the mode `cloud` it does not."""
 _PARAMETERS = frozenset({"api-version", "mode", "priority", "sig", "sound", "sp", "sv", "thread", "topic"})
-"""What a URL may say of itself. Others of apprise follow redirects, read files or switch verification off."""
+"""The parameters that a URL may have. Others of apprise follow redirects, read files or switch verification off."""
 
 
 class ChatUrlError(Exception):

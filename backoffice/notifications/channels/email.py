@@ -45,7 +45,7 @@ def send_email(contents: Contents, *, to: str, message_id: str) -> None:
 
 
 def _plain_text(contents: Contents) -> str:
-    """The same as in the HTML."""
+    """The content of the HTML part as plain text."""
     paragraphs = [
         "\n".join(filter(None, (item.heading, item.kind, item.sentence, item.time, item.url)))
         for item in contents.items

@@ -50,7 +50,7 @@ def find_occurrences_due() -> int:
 
 @transaction.atomic
 def _store(found: Iterable[Happening]) -> int:
-    """Insert the messages of those that were not found before, and that they were, in one commit."""
+    """Insert the messages of what was not found before, and record that it was found, in one commit."""
     by_key = {f"{one.event}:{one.notice}": one for one in found}
     known = set(Occurrence.objects.filter(pk__in=by_key).values_list("pk", flat=True))
     new = {key: one for key, one in by_key.items() if key not in known}

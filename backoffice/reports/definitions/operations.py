@@ -75,7 +75,7 @@ def _all_rows(user: User, chosen: OperationFilter) -> QuerySet[BatchRow]:
 
 
 def operations_count_query(user: User, form: OperationFilterForm) -> QuerySet[Any]:
-    """As many rows as one query, to count them."""
+    """A query with as many rows as the report, to count them."""
     chosen = form.chosen(user)
     if chosen == OperationFilter(batch=chosen.batch) and chosen.batch:
         return _all_rows(user, chosen)
@@ -96,7 +96,7 @@ def _payment_reference(operation: OperationRow) -> str:
 
 
 def _of_row(member: str) -> Callable[[OperationRow], object]:
-    """Of the row of a batch that became the operation; None for an operation that was none."""
+    """A member of the batch row that became the operation; None for an operation outside batches."""
     get = attrgetter(member)
     return lambda operation: get(operation.batch_row) if hasattr(operation, "batch_row") else None
 

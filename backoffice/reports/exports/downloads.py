@@ -29,7 +29,7 @@ from backoffice.reports.report import ExportRequest, FileFormat
 
 DOWNLOAD_TIME_LIMIT = timedelta(minutes=30)  # for the whole file; slower readers must use a background export
 CHUNK_TIME_LIMIT = timedelta(minutes=1)  # for the reader to take one chunk: 128 kB, so about 2 kB a second
-_WATCH_SECONDS = 1.0  # seconds
+_WATCH_SECONDS = 1.0  # between two checks of the reader's speed
 
 
 logger = logging.getLogger(__name__)

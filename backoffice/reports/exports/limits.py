@@ -42,7 +42,7 @@ def check_export_quota(person: User) -> None:
 
 
 def check_schedule_quota(person: User) -> None:
-    """The same for exports made by schedules; each recipient has a separate quota."""
+    """The same for exports made by schedules; each recipient has a separate quota. Raises QuotaExceededError."""
     leases.lock_until_commit(QUOTA_LOCK)
     check_disk_space()
     if (

@@ -185,7 +185,7 @@ def _run_first(which: Q) -> int:
 
 
 def _startable(which: Q) -> list[ExportJob]:
-    """Exports that are waiting and whose data is synced, or whose runner holds its lease no more."""
+    """Exports that are waiting and whose data is synced, or whose runner no longer holds its lease."""
     active = ExportJob.objects.filter(which, state__in=ACTIVE_STATES)
     if not active.exists():  # as in most rounds of the sweeper
         return []

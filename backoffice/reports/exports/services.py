@@ -1,4 +1,5 @@
-"""Background exports: list, request, repeat, cancel, open and remove them; how fresh their data is; delete files.
+"""Background exports: list, request, repeat, cancel, open and remove them; the freshness of their data; and the
+deletion of expired and abandoned files.
 
 The mirror is about a minute behind, or hours while the provider cannot be read. An export about past days
 starts only once the mirror covers them, because such a file is not produced again.

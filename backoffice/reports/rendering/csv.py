@@ -81,8 +81,8 @@ def _drain_buffer(buffer: io.StringIO, rows: int) -> FileChunk:
     return FileChunk(content, rows)
 
 
-ERROR_WAIT_SECONDS = 0.02  # seconds
-POLL_SECONDS = 1.0  # seconds: how long a silent server can delay the check for a stop request
+ERROR_WAIT_SECONDS = 0.02
+POLL_SECONDS = 1.0  # how long a silent server can delay the check for a stop request
 
 StopCheck = Callable[[], object]
 """Raises an exception to stop the work; otherwise does nothing."""

@@ -108,7 +108,7 @@ def change_schedule(
 
 @transaction.atomic
 def pause_schedule(pk: int, *, actor: User) -> None:
-    """Suspend it until it is resumed."""
+    """Suspend it until it is resumed. Raises ReportNotAllowedError."""
     schedule = _owned(pk, actor)
     if Schedule.objects.filter(pk=pk, is_paused=False).update(is_paused=True):
         _record(Action.SCHEDULE_PAUSED, schedule, actor)
@@ -129,7 +129,7 @@ def resume_schedule(pk: int, *, actor: User) -> None:
 
 @transaction.atomic
 def delete_schedule(pk: int, *, actor: User) -> None:
-    """Delete it. Its files remain until they expire."""
+    """Delete it. Its files remain until they expire. Raises ReportNotAllowedError."""
     schedule = _owned(pk, actor)
     _record(Action.SCHEDULE_DELETED, schedule, actor)
     schedule.delete()

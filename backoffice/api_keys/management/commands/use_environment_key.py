@@ -14,7 +14,7 @@ from backoffice.core import credentials
 
 
 class Command(BaseCommand):
-    """For the operator of the installation: no approval is possible while the provider cannot be reached."""
+    """For the operator of the installation: an operation can switch only to a stored key that the provider accepts."""
 
     help = "Use COUNTERSIGN_GATEWAY_API_KEY for calls to the provider again, instead of the key in use."
 

@@ -167,7 +167,7 @@ def _fitting_rows(findings: Sequence[DiagnosticResult]) -> Iterator[tuple[str, .
 
 
 def _unchecked_rows(profile: ProviderProfile) -> Iterator[tuple[str, ...]]:
-    """What the profile in use says where only a call that changes something shows whether the provider agrees."""
+    """The fields of the profile in use that no read can verify, only a call that changes something."""
     yield "NOT CHECKED: WRITES ONLY", "FIELD OF THE PROFILE", "IN USE"
     for name, calls in _SHOWN_BY_WRITES.items():
         value = getattr(profile, name)
@@ -239,7 +239,7 @@ def _wrong_profile(findings: Sequence[DiagnosticResult]) -> Iterator[str]:
 def _results_by_base_url(
     findings: Sequence[DiagnosticResult], config: GatewayConfig
 ) -> dict[str, list[DiagnosticResult]]:
-    """The results by base address, for those that were asked."""
+    """The results by base address, without operations that were not called."""
     results: dict[str, list[DiagnosticResult]] = {}
     for finding in findings:
         if finding.outcome is not DiagnosticOutcome.NOT_CALLED:

@@ -14,7 +14,7 @@ from backoffice.core.database.grants import connected_as_owner, has_owner, refre
 from backoffice.core.database.time_limits import has_waited_too_long, limited_lock_waits
 
 TRIES = 5
-PAUSE = 10.0  # seconds, in which whoever waited behind the migration goes on
+PAUSE = 10.0  # seconds, in which sessions that waited behind the migration continue
 
 
 class Command(migrate.Command):

@@ -20,7 +20,7 @@ _PERSON = re.compile(r"\s*([^<>]+?)\s*<([^<>\s]+@[^<>\s]+)>\s*")
 
 
 class Command(BaseCommand):
-    """Every step says what it did, or that nothing was to do. Nothing that exists is overwritten."""
+    """Every step reports what it did, or that there was nothing to do. Nothing that exists is overwritten."""
 
     help = (
         "Set up an installation: variables, keys, database, roles, migrations, checks, first administrators."
