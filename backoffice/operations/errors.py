@@ -40,6 +40,10 @@ class AccountRestrictedError(OperationError):
         super().__init__(_CAUSES[restriction.cause], until=restriction.until.astimezone(UTC).isoformat())
 
 
+class AdministratorsMissingError(OperationError):
+    code = Refusal.ADMINISTRATORS_MISSING
+
+
 class OwnAccountError(OperationError):
     code = Refusal.OWN_ACCOUNT
 

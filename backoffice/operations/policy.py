@@ -196,10 +196,10 @@ def _check_not_paid(operation: Operation) -> None:
 
 
 def _check_administrators() -> None:
-    """Raises OperationError while fewer administrators are active than two people who check each other."""
+    """Raises AdministratorsMissingError while fewer are active than two people who check each other."""
     required = settings.ADMINISTRATORS_TO_SEND
     if required and active_administrators().count() < required:
-        raise errors.OperationError(Refusal.ADMINISTRATORS_MISSING)
+        raise errors.AdministratorsMissingError
 
 
 def check_may_send(operation: Operation, release: Release, now: datetime) -> None:

@@ -195,7 +195,7 @@ def _levels_of_many(
         subject = subjects.get(operation.pk)
         try:
             if subject is None:  # a batch, a row of one, or a copy of another operation
-                yield operation, agreed_levels(operation)
+                yield operation, agreed_levels(operation, policy)
                 continue
             described = describe_with(subject, history)
             requirement = _requirement(policy, described)

@@ -28,6 +28,8 @@ from backoffice.operations import policy
 from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, release_lifetime
 from backoffice.operations.delivery.release import OrderTerms, release_operation
 from backoffice.operations.errors import (
+    AccountRestrictedError,
+    AdministratorsMissingError,
     AlreadyReleasedError,
     AlteredRecordError,
     OperationError,
@@ -35,6 +37,7 @@ from backoffice.operations.errors import (
     OtpUsedError,
     PaymentsPausedError,
     PermissionMissingError,
+    PolicyAlteredError,
     SecondFactorStaleError,
 )
 from backoffice.operations.kinds.registry import KINDS
@@ -66,7 +69,15 @@ _TRIED_WITH_CODE = 4 * OPERATIONS_PER_CODE  # operations in one request, if most
 LEASE_DURATION = timedelta(seconds=30)  # longer than these take; another process continues after it
 
 # They concern the whole bulk release and are temporary, so they are not recorded against one operation.
-_STOPPING = (OtpUsedError, PaymentsPausedError, SecondFactorStaleError, PermissionMissingError)
+_STOPPING = (
+    AccountRestrictedError,
+    AdministratorsMissingError,
+    OtpUsedError,
+    PaymentsPausedError,
+    PermissionMissingError,
+    PolicyAlteredError,
+    SecondFactorStaleError,
+)
 
 
 @transaction.atomic
