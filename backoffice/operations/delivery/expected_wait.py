@@ -7,13 +7,13 @@ from itertools import pairwise
 from statistics import median
 
 from django.conf import settings
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 
 from backoffice.core import clock
 from backoffice.core.gateway import provider_profile
 from backoffice.operations.delivery.balance_queue import queued_releases
-from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.kinds.registry import KINDS, debits_a_balance
+from backoffice.operations.models.operations import Attempt, Operation
 
 OPERATIONS_PER_CODE = 25  # as many as are sent while the provider accepts a code that works several times
 LONGEST_RELEASE = timedelta(hours=4)
@@ -24,28 +24,25 @@ _SECONDS_PER_CODE = 30.0  # an authenticator shows the next code after so many
 
 
 def expected_seconds(operations: Iterable[Operation]) -> int:
-    """How long it will probably take to send these, released or not, behind what else is released already: balances at
-    the same time, at each one payment after the other, and one code after the other.
+    """How long it will probably take to send these, none of which is released yet, behind what is released already.
+
+    Balances are served at the same time, each one payment after the other; codes one after the other.
     """
-    operations = list(operations)
-    queued = queued_releases(clock.now())
-    return _seconds_behind(queued.exclude(pk__in=[one.pk for one in operations]), _counted(operations))
+    return _seconds_behind_queue(Counter((one.currency, one.kind) for one in operations))
 
 
-def expected_seconds_once_released(operations: Iterable[Operation]) -> int:
-    """The same for operations that are not released yet, so that the queue is not searched for thousands of them."""
-    return _seconds_behind(queued_releases(clock.now()), _counted(operations))
-
-
-def _counted(operations: Iterable[Operation]) -> Counter[tuple[str, str]]:
-    return Counter((one.currency, one.kind) for one in operations)
-
-
-def _seconds_behind(others: QuerySet[Release], operations: Mapping[tuple[str, str], int]) -> int:
+def _seconds_behind_queue(to_release: Mapping[tuple[str, str], int]) -> int:
+    """The same for these numbers of operations, by currency and kind."""
     pace = seconds_per_payment()
-    counts = others.order_by().values_list("balance", "operation__kind").annotate(number=Count("pk"))
-    waiting = Counter({(balance, kind): number for balance, kind, number in counts})
-    waiting.update(operations)
+    counts = (
+        queued_releases(clock.now())
+        .order_by()
+        .values_list("balance", "operation__kind")
+        .annotate(number=Count("pk"))
+    )
+    waiting = Counter[tuple[str | None, str]]({(balance, kind): number for balance, kind, number in counts})
+    for (currency, kind), number in to_release.items():
+        waiting[currency if debits_a_balance(kind) else None, kind] += number
     balances, codes = Counter[str](), 0
     for (balance, kind), number in waiting.items():
         balances[balance or ""] += number
@@ -63,7 +60,7 @@ def release_lifetime(to_release: Mapping[tuple[str, str], int]) -> timedelta:
     yet.
     """
     usual = timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
-    expected = timedelta(seconds=2 * _seconds_behind(queued_releases(clock.now()), to_release))
+    expected = timedelta(seconds=2 * _seconds_behind_queue(to_release))
     return min(max(usual, expected), LONGEST_RELEASE)
 
 

@@ -21,14 +21,14 @@ from backoffice.operations.states import Outcome, Status
 
 
 def lost_attempt(incident: Incident, line: Line, machine: str) -> LostAttempt:
-    answer = line.pop("answer", {})
+    answer = line.get("answer") or {}
     return LostAttempt(
         incident=incident,
         operation_id=UUID(line["operation"]),
         number=line["number"],
         started_at=datetime.fromisoformat(line["started_at"]),
         machine=machine,
-        line=line,
+        line={name: value for name, value in line.items() if name != "answer"},
         outcome=answer.get("outcome", Outcome.OPEN),
         transaction_id=answer.get("transaction") or "",
     )

@@ -30,7 +30,7 @@ from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy, selectors
 from backoffice.operations.batches.retried_rows import retryable_rows
-from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds_once_released
+from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     ExpiredError,
@@ -310,7 +310,7 @@ def _confirmation(
         "form": form,
         "totals": bulk_totals(selection.operations, debited=True),
         "not_debited": bulk_totals(selection.operations, debited=False),
-        "expected": expected_seconds_once_released(selection.operations),
+        "expected": expected_seconds(selection.operations),
         "limit": MAX_OPERATIONS,
         "shown": SHOWN,
         "paused": cached_pause(),

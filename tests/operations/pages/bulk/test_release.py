@@ -257,6 +257,15 @@ def test_each_one_time_code_takes_the_time_until_the_next(preparer: User, approv
     assert expected_seconds(operations) == 120
 
 
+def test_what_debits_no_balance_does_not_lengthen_the_queue_of_its_currency(
+    preparer: User, approver: User
+) -> None:
+    conversion = approved_conversion(preparer, approver)
+    payment = factories.approve(factories.prepared_of_kind("payment", SAMPLES["payment"], preparer), approver)
+    assert expected_seconds([conversion]) == expected_seconds([conversion, payment]) == 2
+    assert expected_seconds([payment]) == 0
+
+
 def test_a_list_that_has_changed_is_shown_again_and_nothing_is_sent(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
@@ -531,7 +540,7 @@ def test_what_is_released_already_is_sent_before(preparer: User, approver: User)
     ahead = approved_conversion(preparer, approver)
     release_pending(start(ahead, actor=approver).pk)
     assert Release.objects.filter(operation=ahead).exists()
-    assert expected_seconds([approved_conversion(preparer, approver), ahead]) == 4
+    assert expected_seconds([approved_conversion(preparer, approver)]) == 4
 
 
 @pytest.mark.parametrize(("seconds", "lifetime"), [(2, 900), (100, 1000)])
