@@ -10,6 +10,7 @@ import xlsxwriter
 from django.utils.translation import gettext
 
 from backoffice.ledger.accounts import banks
+from backoffice.operations.batches.reading import FORMULA_SIGNS
 from backoffice.operations.models.batches import MAX_CELL
 
 BANK_CODE = "bank_code"
@@ -58,7 +59,6 @@ _SYNONYMS = {
 """What the columns of people's own files are called, besides the name and the label of the field."""
 _MISSPELT = 0.84  # how alike two headings are at least, of which one is taken for the other misspelt
 _LONGEST_HEADING = 40  # characters, compared with others; many long ones would take seconds
-_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _MARK = b"\xef\xbb\xbf"  # by which spreadsheets recognise UTF-8
 
 
@@ -236,7 +236,7 @@ def _csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> bytes:
 
 def _without_formula(text: str) -> str:
     """The text with an apostrophe where a spreadsheet would run it. It is removed when the file is read again."""
-    return f"'{text}" if text.startswith(_FORMULA_SIGNS) else text
+    return f"'{text}" if text.startswith(FORMULA_SIGNS) else text
 
 
 def _workbook(sheets: Mapping[str, Sequence[Sequence[str]]]) -> bytes:

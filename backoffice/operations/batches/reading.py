@@ -21,7 +21,8 @@ MAX_COLUMNS = 60
 MAX_UNPACKED = 24_000_000
 MAX_PARTS = 200
 _ZIP_BEGIN = b"PK\x03\x04"
-_FORMULA_SIGNS = "=+-@"
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins with one of them may be run as a formula; our own files put an apostrophe before it."""
 _OF_BROKEN_PARTS = (ParseError, KeyError, ValueError, IndexError, TypeError, AttributeError, OSError)
 """What openpyxl raises for the parts of a workbook that are not as they should be."""
 
@@ -105,8 +106,7 @@ def _csv_rows(content: bytes) -> Iterator[list[str]]:
 
 
 def _without_apostrophe(text: str) -> str:
-    """Our own files put an apostrophe before what a spreadsheet would run as a formula."""
-    return text[1:] if text[:1] == "'" and text[1:2] in _FORMULA_SIGNS else text
+    return text[1:] if text[:1] == "'" and text[1:].startswith(FORMULA_SIGNS) else text
 
 
 def _workbook_rows(content: bytes) -> Iterator[list[str]]:

@@ -57,9 +57,10 @@ def test_a_workbook_is_read_as_it_is_shown() -> None:
 
 
 def test_our_apostrophe_before_a_formula_is_removed() -> None:
-    assert list(reading.read_rows(b"memo\n'=1+1\n'quoted\n"))[1:] == [
+    assert list(reading.read_rows(b"memo\n'=1+1\n'quoted\n'\n"))[1:] == [
         reading.FileRow(2, ("=1+1",)),
         reading.FileRow(3, ("'quoted",)),
+        reading.FileRow(4, ("'",)),
     ]
 
 
