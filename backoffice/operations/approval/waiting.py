@@ -29,7 +29,12 @@ from backoffice.operations.approval.progress import (
 from backoffice.operations.approval.requirements import remembered_levels
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import LocalKind
-from backoffice.operations.kinds.registry import KINDS, approval_permission_for, kinds_approved_with
+from backoffice.operations.kinds.registry import (
+    KINDS,
+    approval_permission_for,
+    kinds_approved_with,
+    local_kinds,
+)
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
 from backoffice.operations.selectors import IS_OPEN, visible_operations
@@ -212,7 +217,7 @@ def approved_that_may_lack_approvals() -> Q:
 
 def is_sent() -> Q:
     """Whether it is released and sent; the others are applied by their last approval."""
-    return ~Q(kind__in=[kind.name for kind in KINDS.values() if isinstance(kind, LocalKind)])
+    return ~Q(kind__in=local_kinds())
 
 
 def _is_entitled(person: str) -> Case:

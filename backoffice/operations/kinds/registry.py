@@ -56,6 +56,11 @@ def debits_a_balance(kind_name: str) -> bool:
     return isinstance(KINDS.get(kind_name), MoneyKind)
 
 
+def money_kinds() -> list[str]:
+    """The names of the kinds that debit a balance."""
+    return [name for name, kind in KINDS.items() if isinstance(kind, MoneyKind)]
+
+
 def local_kinds() -> list[str]:
     """The names of the kinds that change Countersign only: nothing of them is sent to the provider."""
     return [name for name, kind in KINDS.items() if isinstance(kind, LocalKind)]

@@ -27,10 +27,9 @@ from backoffice.operations.delivery.expected_wait import LONGEST_RELEASE
 from backoffice.operations.delivery.otp import longest_lifetime
 from backoffice.operations.delivery.record import is_silent
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind
-from backoffice.operations.kinds.base import MoneyKind
 from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.kinds.recipient_import import RecipientImportKind
-from backoffice.operations.kinds.registry import KINDS, local_kinds
+from backoffice.operations.kinds.registry import local_kinds, money_kinds
 from backoffice.operations.models.batches import ImportedRow
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release
 from backoffice.operations.models.secret import Secret
@@ -48,7 +47,7 @@ LATEST_CHECK = timedelta(minutes=15)
 _HAS_LATER_ATTEMPT = Exists(
     Attempt.objects.filter(operation=OuterRef("operation"), number__gt=OuterRef("number"))
 )
-_MONEY_KINDS = [name for name, kind in KINDS.items() if isinstance(kind, MoneyKind)]
+_MONEY_KINDS = money_kinds()
 _LOCAL_KINDS = local_kinds()
 
 

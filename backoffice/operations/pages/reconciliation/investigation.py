@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -28,7 +30,7 @@ from backoffice.ledger import balances, provider_list
 from backoffice.operations import permissions, policy, selectors
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, FieldMatch, MoneyKind, attempt_match_fields
-from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
+from backoffice.operations.kinds.registry import AnyKind, money_kinds, read_content
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.kinds.resolution.kind import ResolutionKind
 from backoffice.operations.models.operations import Attempt, Operation
@@ -123,7 +125,7 @@ def unknown_outcomes(operations: QuerySet[Operation]) -> QuerySet[Attempt]:
 def cached_cases(attempts: Iterable[Attempt]) -> list[UnknownOutcome]:
     """The cases with what the provider last reported. Does not read the provider.
 
-    Three queries and the database's clock, and one for each attempt that blocks a balance.
+    At most four queries, and the database's clock.
     """
     attempts = list(attempts)
     cached = cached_values([_cached_read(attempt) for attempt in attempts])
@@ -160,6 +162,7 @@ def _cases(
     now = clock.now()
     owners = _owners([record for _, one in evidence if one.value for record in one.value.records])
     waiting = _pending_resolutions([attempt for attempt, _ in evidence])
+    blocked = _blocked_counts([attempt for attempt, _ in evidence])
     return [
         UnknownOutcome(
             attempt,
@@ -167,7 +170,7 @@ def _cases(
             in_list=isinstance(_content(attempt.operation)[0], MoneyKind),
             candidates=_candidates(attempt, one.value.records if one.value else [], owners),
             pending_resolutions=[r for r in waiting if r.payload["operation"] == str(attempt.operation_id)],
-            blocked_count=_blocked_count(attempt),
+            blocked_count=blocked.get(attempt.pk, 0),
             is_refreshed=is_refreshed,
             now=now,
         )
@@ -226,14 +229,23 @@ def _blocked_amount(attempt: Attempt) -> Decimal | None:
     return None if settings.STRICT_BALANCE_ORDER else attempt.amount
 
 
-def _blocked_count(attempt: Attempt) -> int:
-    """How many approved operations it keeps waiting."""
-    balance, amount = _blocked_balance(attempt), _blocked_amount(attempt)
-    if balance is None:
-        return 0
-    debiting = [kind.name for kind in KINDS.values() if isinstance(kind, MoneyKind)]
-    approved = Operation.objects.filter(status=Status.APPROVED, kind__in=debiting, currency=balance)
-    return (approved if amount is None else approved.filter(amount=amount)).count()
+def _blocked_counts(attempts: list[Attempt]) -> dict[int, int]:
+    """How many approved operations each of these attempts keeps waiting, if it blocks a balance. One query."""
+    blocked = {}
+    for attempt in attempts:
+        balance, amount = _blocked_balance(attempt), _blocked_amount(attempt)
+        if balance is not None:
+            blocked[attempt.pk] = (
+                Q(currency=balance) if amount is None else Q(currency=balance, amount=amount)
+            )
+    if not blocked:
+        return {}
+    counts = {f"of_{pk}": Count("pk", filter=condition) for pk, condition in blocked.items()}
+    approved = Operation.objects.filter(
+        reduce(or_, blocked.values()), status=Status.APPROVED, kind__in=money_kinds()
+    )
+    found = approved.aggregate(**counts)
+    return {pk: found[f"of_{pk}"] for pk in blocked}
 
 
 def _content(operation: Operation) -> tuple[AnyKind | None, Any]:
