@@ -29,6 +29,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from backoffice.core import background
+from backoffice.core.storage.files import sync_folder
 from backoffice.core.web.formatting import code_sentence, system_error_template
 from payments_gateway import GatewayError, NotSentError
 from payments_gateway.config import is_loopback
@@ -115,7 +116,7 @@ class FileDestination:
                     raise DestinationError(ProblemCode.CANNOT_WRITE, **_stored_text(_WRITTEN_IN_PART))
                 os.fsync(file.fileno())
             if not size:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
         except OSError as exc:
             raise DestinationError(ProblemCode.CANNOT_WRITE, **stored_reason(exc)) from exc
 
@@ -384,14 +385,6 @@ def _lines_of(file: FileIO) -> Iterator[bytes]:
     """Every line. One that is longer than a checkpoint can be is split, so that memory stays bounded."""
     with BufferedReader(file) as buffered:
         yield from iter(lambda: buffered.readline(LARGEST_LINE), b"")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class NotAFileError(OSError):

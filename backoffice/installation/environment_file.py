@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from backoffice.core.storage.files import sync_folder
+
 _LINE = re.compile(r"(COUNTERSIGN_\w+)=(.*)")
 _PLAIN = re.compile(r"[\w.,:;/@%+=~?&<> -]*", re.ASCII)
 
@@ -46,4 +48,5 @@ def add(path: Path, values: Mapping[str, str]) -> list[str]:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+    sync_folder(path.parent)
     return list(new)

@@ -50,7 +50,7 @@ class PrivateFolder(FileSystemStorage):
         self._prepare()
         path.chmod(0o600)
         path.rename(self.path(name))
-        _sync_folder(Path(self.path(name)).parent)
+        sync_folder(Path(self.path(name)).parent)
 
     def read(self, name: str) -> ReadableFile:
         """The file, opened. Raises FileNotFoundError."""
@@ -103,8 +103,12 @@ def is_shared() -> bool:
     return file_store(EXPORTS).is_shared
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync_folder(folder: Path) -> None:
+    """Write the folder's entries to the disk, so that a new or renamed file is there after a power failure.
+
+    Raises OSError.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -60,6 +60,14 @@ class PostRedirectGetMiddleware:
         return HttpResponseRedirect(_store(request, response), status=303)
 
 
+def submission_id(request: HttpRequest) -> uuid.UUID:
+    """The id of the submitted form, so that submitting it twice creates one thing; a new one if it has none."""
+    try:
+        return uuid.UUID(request.POST.get("submission") or request.GET.get("submission", ""))
+    except ValueError:
+        return uuid.uuid4()
+
+
 def is_navigation(request: HttpRequest) -> bool:
     """Whether a browser opens a page with it, so that the address enters its history."""
     return request.headers.get("Sec-Fetch-Mode") == "navigate"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid5
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -25,6 +25,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import PassedOn, halves_passed_on, open_halves
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import reason_field
+from backoffice.core.web.submissions import submission_id
 from backoffice.governance.pages.setup_mail import may_mail_links
 from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations import policy
@@ -198,7 +199,7 @@ def _numbers_filled_in(typed: QueryDict) -> list[int]:
 def invite(request: StaffRequest) -> HttpResponse:
     """Show the form, add or remove a person, or prepare one invitation for each person."""
     submitted = request.POST if request.method == "POST" else None
-    form, submission = InvitationsForm(submitted), _submission(request)
+    form, submission = InvitationsForm(submitted), submission_id(request)
     if form.is_bound and (before := form.submitted_before(submission, request.user)):
         messages.info(request, gettext("This form was already submitted. Each person was invited once."))
         return _prepared_page(before)
@@ -234,13 +235,6 @@ def _form_page(request: StaffRequest, form: InvitationsForm, submission: UUID) -
     }
     template = "governance/_invited_people.html" if partial else "governance/invite.html"
     return render(request, template, context, status=422 if form.is_bound else 200)
-
-
-def _submission(request: StaffRequest) -> UUID:
-    try:
-        return UUID(request.POST.get("submission", ""))
-    except ValueError:
-        return uuid4()
 
 
 @dataclass(frozen=True)

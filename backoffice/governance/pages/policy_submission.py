@@ -1,7 +1,6 @@
 """Review a draft of the approval policies, and submit it for approval with a reason."""
 
 from typing import Any
-from uuid import UUID, uuid4
 
 from django import forms
 from django.contrib import messages
@@ -16,6 +15,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import reason_field
+from backoffice.core.web.submissions import submission_id
 from backoffice.governance.policy_comparison import compared
 from backoffice.governance.policy_drafts import (
     PolicyDraft,
@@ -96,7 +96,7 @@ def _before_submission(problem: str) -> str:
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def propose(request: StaffRequest) -> HttpResponse:
     """Submit the draft for approval, as it was reviewed. A refusal keeps it."""
-    before = Operation.objects.filter(pk=_submission(request), preparer=request.user).first()
+    before = Operation.objects.filter(pk=submission_id(request), preparer=request.user).first()
     if before is not None:
         messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
         return redirect(before)
@@ -111,7 +111,7 @@ def propose(request: StaffRequest) -> HttpResponse:
     try:
         _check(draft, policy, staffing)
         operation = prepare_operation(
-            _submission(request),
+            submission_id(request),
             actor=request.user,
             kind=ApprovalPolicyKind.name,
             payload=_payload(draft, policy, form.cleaned_data["reason"]),
@@ -141,7 +141,7 @@ def _review_page(
     staffing: Staffing,
     status: int = 200,
 ) -> HttpResponse:
-    payload, submission = _payload(draft, policy), _submission(request)
+    payload, submission = _payload(draft, policy), submission_id(request)
     kind = KINDS[ApprovalPolicyKind.name]
     subject = Subject(submission, kind, payload, request.user.pk, str(request.user), clock.now())
     replayed = replay(draft.document, clock.now())
@@ -163,13 +163,6 @@ def _review_page(
         **compared(policy.document, draft.document, is_first=policy.number is None),
     }
     return render(request, "governance/policy_review.html", context, status=status)
-
-
-def _submission(request: StaffRequest) -> UUID:
-    try:
-        return UUID(request.POST.get("submission", ""))
-    except ValueError:
-        return uuid4()
 
 
 def _payload(draft: PolicyDraft, policy: PolicyInEffect, reason: str = "") -> ApprovalPolicyPayload:

@@ -28,6 +28,7 @@ from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
+from backoffice.core.web.submissions import submission_id
 from backoffice.operations import permissions, policy, selectors
 from backoffice.operations.batches.retried_rows import retryable_rows
 from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds
@@ -130,7 +131,7 @@ class SendSelection:
 @permission_required(permissions.RELEASE, raise_exception=True)
 def confirm(request: StaffRequest) -> HttpResponse:
     """What would be sent: the operations in the URL, or all that match its filters. POST starts a bulk release."""
-    if done := _earlier_submission(request):
+    if request.method == "POST" and (done := _earlier_submission(request)):
         return redirect(done)
     selection = _selection(request)
     asks = selection.with_code > 0
@@ -159,11 +160,7 @@ def confirm(request: StaffRequest) -> HttpResponse:
 
 def _earlier_submission(request: StaffRequest) -> BulkRelease | None:
     """The bulk release that the same form has started before, such as by a double click."""
-    try:
-        pk = UUID(request.POST.get("submission", ""))
-    except ValueError:
-        return None
-    return BulkRelease.objects.filter(pk=pk, released_by=request.user).first()
+    return BulkRelease.objects.filter(pk=submission_id(request), released_by=request.user).first()
 
 
 @sensitive_post_parameters("code", "otp")

@@ -22,7 +22,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import format_amount
-from backoffice.core.web.submissions import is_navigation
+from backoffice.core.web.submissions import is_navigation, submission_id
 from backoffice.ledger import balances
 from backoffice.ledger.models import Balance
 from backoffice.operations import selectors
@@ -221,7 +221,7 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     if duplicate is not None:
         return _refused(request, kind, form, waiting=DuplicateUnknownError(duplicate.reference, duplicate.pk))
     try:
-        check_recipients(_submission(request), KINDS[kind.name], form.payload())
+        check_recipients(submission_id(request), KINDS[kind.name], form.payload())
     except OperationError as exc:
         form.add_error(kind.recipient_field or None, str(exc))
         return _refused(request, kind, form)
@@ -238,7 +238,7 @@ def _prepare(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
 
     The same form submitted again is answered with its operation, before the provider is read.
     """
-    submission, form = _submission(request), kind.form_type(request.POST)
+    submission, form = submission_id(request), kind.form_type(request.POST)
     before = earlier_submission(request.user, submission, request.POST.get("digest", ""))
     if before is not None:
         messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
@@ -293,7 +293,7 @@ def _unexplained_duplicates(
     if payload.duplicate_reason:
         return []
     found = duplicate_payments(kind.recipient(payload).key, kind.exposure(payload))
-    duplicates = list(found.exclude(pk=_submission(request))[:SHOWN_DUPLICATES])
+    duplicates = list(found.exclude(pk=submission_id(request))[:SHOWN_DUPLICATES])
     duplicates += batches_paying(kind.recipient(payload).key, kind.exposure(payload))[:SHOWN_DUPLICATES]
     if duplicates and not form.cleaned_data["duplicate_confirmed"]:
         form.add_error("duplicate_confirmed", gettext("Confirm that this is an additional payment."))
@@ -325,7 +325,7 @@ def _form_page(
         "fields": select_template(
             [f"operations/kinds/{kind.name}_form.html", "operations/_default_form.html"]
         ),
-        "submission": _submission(request),
+        "submission": submission_id(request),
         "balances": reported,
         "full_balances": full_balances(kind, form, reported),
         "choice": lambda: RecipientChoiceForm(
@@ -338,7 +338,7 @@ def _form_page(
 def _review_page(
     request: StaffRequest, kind: OperationKind[Any], form: KindForm, *, changed: bool = False
 ) -> HttpResponse:
-    submission, payload = _submission(request), form.payload()
+    submission, payload = submission_id(request), form.payload()
     digest, debit = content_digest(submission, kind.name, payload.stored()), kind.debit(payload)
     subject = Subject(submission, KINDS[kind.name], payload, request.user.pk, str(request.user), clock.now())
     policy = selectors.current_policy()
@@ -374,7 +374,7 @@ def _with_submission(request: StaffRequest) -> str:
 def _keep_draft(request: StaffRequest, kind: OperationKind[Any]) -> None:
     """Keep in the session what was typed, for the last few forms; no secret."""
     typed = {name: value for name, value in _typed(request, kind).items() if name not in _NOT_TYPED}
-    drafts = request.session.get(_DRAFTS, {}) | {str(_submission(request)): typed}
+    drafts = request.session.get(_DRAFTS, {}) | {str(submission_id(request)): typed}
     request.session[_DRAFTS] = dict(list(drafts.items())[-MAX_DRAFTS:])
 
 
@@ -450,12 +450,6 @@ def _account_choice_values(request: StaffRequest) -> dict[str, str]:
         name: request.POST.get(f"{RecipientChoiceForm.prefix}-{name}", "")
         for name in RecipientChoiceForm.base_fields
     }
-
-
-def _submission(request: StaffRequest) -> UUID:
-    """The form's submission id, so that sending it twice finds the same operation; or a new one."""
-    sent = request.POST.get("submission") or request.GET.get("submission", "")
-    return _uuid(sent) or uuid4()
 
 
 def _uuid(text: str) -> UUID | None:
