@@ -35,7 +35,7 @@ class GatewayConfig:
 
     def __post_init__(self) -> None:
         if self.ca_file is not None and not Path(self.ca_file).exists():
-            raise ValueError("ca_file must name certificates that are there.")
+            raise ValueError("ca_file must name an existing file.")
         for name in ("base_url", "base_url_v4"):
             address = getattr(self, name)
             _check_address(name, address)

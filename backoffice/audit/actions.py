@@ -161,7 +161,7 @@ class Action(models.TextChoices):
     OPERATION_ESCALATED = "operation.escalated", pgettext_lazy("audit action", "requested a review of")
     OPERATION_WAITING_ESCALATED = (
         "operation.waiting_escalated",
-        pgettext_lazy("audit action", "escalated, because it had waited long,"),
+        pgettext_lazy("audit action", "escalated the long wait of"),
     )
     OPERATION_WITHOUT_APPROVERS = (
         "operation.without_approvers",
@@ -177,7 +177,7 @@ class Action(models.TextChoices):
     OPERATION_RESOLVED = "operation.resolved", pgettext_lazy("audit action", "resolved")
     OPERATION_HELD = (
         "operation.held",
-        pgettext_lazy("audit action", "held, because of another name at the bank,"),
+        pgettext_lazy("audit action", "found another name at the bank and held"),
     )
     BATCH_PAUSED = "batch.paused", pgettext_lazy("audit action", "paused")
     BATCH_RESUMED = "batch.resumed", pgettext_lazy("audit action", "resumed")

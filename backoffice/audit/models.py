@@ -63,7 +63,7 @@ class Entry(models.Model):
 
     @property
     def action_label(self) -> str:
-        """The verb of the sentence; the bare action if this release does not define it."""
+        """The verb of the sentence; the bare action if this version does not define it."""
         return str(Action(self.action).label) if self.action in Action else self.action
 
     @property

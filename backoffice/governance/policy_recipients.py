@@ -57,7 +57,7 @@ class RequirementsForm(PageForm):
         ceilings = [one for code in CURRENCIES if (one := self._ceiling(code)) is not None]
         hours, extra = values.get("hours"), values.get("extra_approval", False)
         if not hours and not self.errors and (ceilings or extra):
-            self.add_error("hours", gettext("Enter the hours, or leave out what is permitted before."))
+            self.add_error("hours", gettext("Enter the hours, or clear the other cooling-off fields."))
         if not self.errors:
             cooling = Cooling(hours=hours, ceilings=tuple(ceilings), extra_approval=extra) if hours else None
             self.requirements = RecipientRequirements(approved_only=values["approved_only"], cooling=cooling)

@@ -1,4 +1,4 @@
-"""A version of the policies over past operations: which would have been refused, or needed more, fewer or other
+"""A version of the policies over past operations: which would have been refused, or needed more, fewer or different
 approvals.
 
 Each operation is described as it was when it was prepared, so what was known then decides, not what is known now. Only
@@ -47,7 +47,7 @@ class Change(TextChoices):
 
     REFUSED = "refused", _("Refused")
     MORE = "more", _("More approvals")
-    FEWER = "fewer", _("Fewer or other approvals")
+    FEWER = "fewer", _("Fewer or different approvals")
     SAME = "same", _("Unchanged")
 
 
@@ -156,7 +156,7 @@ def _replayed(
     row: tuple[Any, ...],
     batch_rows: Sequence[RowFacts],
 ) -> ReplayedOperation | None:
-    """None if this release cannot read its content."""
+    """None if this version of Countersign cannot read its content."""
     try:
         if subject.kind.name == BatchKind.name:
             payload = BatchPayload.model_validate(subject.stored)

@@ -2,8 +2,8 @@
 
 So an operation has the same description when it is prepared, approved, sent, and replayed months later, but for the
 preparer's roles and groups: they are not stored with it, so rules about them see those of now. An operation that waits
-still needs the levels it was prepared under, so leaving a group frees nothing. Earlier operations count in a total
-while they may still be executed: those that ended unsent count until they ended.
+still needs the levels it was prepared under, so leaving a group does not reduce what is needed. Earlier operations
+count in a total while they may still be executed: those that ended unsent count until they ended.
 """
 
 from bisect import bisect_right

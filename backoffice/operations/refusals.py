@@ -110,8 +110,8 @@ class Refusal(TextChoices):
     OWN_INVITEES = (
         "own_invitees",
         _(
-            "This gives rights to the person who invited its preparer and its approver. Someone not invited by that "
-            "person must prepare or approve it. Nothing was changed."
+            "This gives rights to the person who invited both its preparer and its approver. Someone whom that "
+            "person did not invite must prepare or approve it. Nothing was changed."
         ),
     )
     TOO_FEW_ADMINISTRATORS = (
@@ -304,12 +304,16 @@ class Refusal(TextChoices):
     OPEN_INCIDENT = (
         "open_incident",
         _(
-            "An open incident says that this may already be paid. Compare the records and acknowledge it first."
+            "According to an open incident, this may already be paid. Compare the records and acknowledge the "
+            "incident first."
         ),
     )
     RESOLUTION_PENDING = (
         "resolution_pending",
-        _("{resolution} says that this is already paid, and awaits approval. Approve or reject it first."),
+        _(
+            "{resolution} would resolve this as already paid and waits for approval. "
+            "Approve or reject {resolution} first."
+        ),
     )
     LOOK_ALIKE_REASON_MISSING = (
         "look_alike_reason_missing",
@@ -510,7 +514,10 @@ class Refusal(TextChoices):
     )
     POLICY_OUTDATED = (
         "policy_outdated",
-        _("Another version took effect meanwhile. Nothing was changed. Prepare it again from the new rules."),
+        _(
+            "Another version took effect meanwhile. Nothing was changed. Prepare your version again from the "
+            "new rules."
+        ),
     )
     POLICY_UNCHANGED = (
         "policy_unchanged",

@@ -59,7 +59,7 @@ def _pattern(text: str) -> str:
 
 def _rejection_kind(name: str) -> str:
     if name not in REJECTION_KINDS:
-        raise ValueError(f"the kinds of refusal are {', '.join(REJECTION_KINDS)}")
+        raise ValueError(f"the kinds of rejection are {', '.join(REJECTION_KINDS)}")
     return name
 
 

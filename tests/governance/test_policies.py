@@ -409,7 +409,7 @@ def test_requirements_for_recipients_are_proposed_in_a_form_and_seen_by_who_appr
     shown = page(other, SETTINGS)
     for text_ in texts:
         assert text_ in shown
-    assert "The settings of this deployment" not in shown
+    assert "The settings of this installation" not in shown
     with pytest.raises(RecipientNotApprovedError):
         factories.prepared(preparer)
     assert f"{texts[0]} Changed" in page(other, f"{SETTINGS}versions/2/")
@@ -428,8 +428,8 @@ def test_the_form_has_what_the_draft_requires(as_administrator: Client) -> None:
     ("typed", "message"),
     [
         ({"hours": "0"}, "Enter a number from 1"),
-        ({"ceiling_NGN": "5"}, "Enter the hours, or leave out what is permitted before."),
-        ({"extra_approval": "on"}, "Enter the hours, or leave out what is permitted before."),
+        ({"ceiling_NGN": "5"}, "Enter the hours, or clear the other cooling-off fields."),
+        ({"extra_approval": "on"}, "Enter the hours, or clear the other cooling-off fields."),
         ({"hours": "24", "ceiling_NGN": "0"}, "greater than zero"),
         ({"hours": "24", "ceiling_NGN": "1.001"}, "decimal"),
         ({"hours": "24", "ceiling_NGN": "five"}, "Enter an amount"),
@@ -452,10 +452,10 @@ def test_the_pages_say_what_the_deployment_demands_beyond_the_version(
     demanded = "Crypto transfers can be made to approved recipients only."
     for url in (SETTINGS, DRAFT, REQUIREMENTS):
         shown = page(as_administrator, url)
-        assert "The settings of this deployment demand this as well" in shown
+        assert "The settings of this installation require this as well" in shown
         assert demanded in shown
     put_in_effect(recipients={"approved_only": ["transfer", "wallet_transfer"]})
-    assert "The settings of this deployment" not in page(as_administrator, SETTINGS)
+    assert "The settings of this installation" not in page(as_administrator, SETTINGS)
 
 
 def test_a_typed_operation_to_a_recipient_that_is_not_approved_would_be_refused(
@@ -496,7 +496,7 @@ def test_the_review_shows_both_versions_the_replay_and_asks_for_the_reason(
     assert (
         "Transfers are refused: “No transfers” 1. Withdrawals are refused: “No withdrawals” Changed" in shown
     )
-    assert "Refused 1 More approvals 0 Fewer or other approvals 0 Unchanged 0" in shown
+    assert "Refused 1 More approvals 0 Fewer or different approvals 0 Unchanged 0" in shown
     refused = submit(as_administrator, reason=" ")
     assert (refused.status_code, "Enter the reason for this change." in text(refused)) == (422, True)
     operation = proposed_in_forms(as_administrator)
@@ -641,7 +641,7 @@ def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
     }
     as_administrator.post(f"{DRAFT}rules/1/", {"kinds": ["withdrawal"], "needed1": "2"})
     shown = page(as_administrator, f"{DRAFT}replay/")
-    assert "Refused 0 More approvals 2 Fewer or other approvals 0 Unchanged 1" in shown
+    assert "Refused 0 More approvals 2 Fewer or different approvals 0 Unchanged 1" in shown
     assert f"{small.reference} Withdrawals NGN 250,000.00 1 → 2 1. Withdrawals need 2 other people" in shown
     rows = list(
         csv.DictReader(io.StringIO(as_administrator.get(f"{DRAFT}replay/?format=csv").content.decode()))

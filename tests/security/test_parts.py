@@ -52,7 +52,7 @@ def test_vulnerabilities_are_sought_for_the_extras_too() -> None:
     ("parts", "exit_code", "said"),
     [
         ([SOUND], 0, "1 parts checked, 0 known vulnerabilities."),
-        ([SOUND, BROKEN], 1, "broken 1.0: PYSEC-1, mended in 1.1"),
+        ([SOUND, BROKEN], 1, "broken 1.0: PYSEC-1, fixed in 1.1"),
         ([SOUND, UNKNOWN], 2, "NOT CHECKED: 1 of the parts, among them unknown."),
         ([UNKNOWN], 2, "NOTHING WAS CHECKED"),
         ([], 2, "NOTHING WAS CHECKED"),

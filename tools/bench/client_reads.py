@@ -49,7 +49,7 @@ def client_read_measures(rounds: int) -> Iterator[Measure]:
         a_session_each()
         sides = {OURS: lambda: _timed(ours), "session per call": lambda: _timed(a_session_each)}
         found = alternate(rounds, sides)
-    what = f"{READ_COUNT} reads from the service over TLS"
+    what = f"{READ_COUNT} reads from the provider over TLS"
     yield compared("P7", what, found, "ms", {"session per call": 3})
 
 

@@ -58,14 +58,14 @@ def _provider_measures() -> Iterator[Measure]:
         seconds = time.monotonic() - began
         yield Measure(
             "service.start",
-            f"service started with a new history of {SEEDED:,} transactions",
+            f"sandbox started with a new history of {SEEDED:,} transactions",
             seconds,
             "s",
             20,
         )
         pin_to_one_core(stack.processes["sandbox"].pid)
         rate = balances_per_second(f"{stack.sandbox}/v2/balance")
-        yield Measure("service.rate", "GET /balance at the service, on one core", rate, "/s", 300, "least")
+        yield Measure("service.rate", "GET /balance at the sandbox, on one core", rate, "/s", 300, "least")
 
 
 def pin_to_one_core(pid: int) -> None:
@@ -124,7 +124,7 @@ def _send_latency(name: str, broker: str, stack: Stack, limit: float) -> Measure
         found = Sample(
             [_one_latency(stack, preparer, approver, AMOUNT + number) for number in range(1, ROUNDS + 1)]
         )
-    return sampled(name, f"approve and send to the service, {broker}", found, "ms", limit)
+    return sampled(name, f"approve and send, {broker}", found, "ms", limit)
 
 
 def _one_latency(stack: Stack, preparer: HttpBrowser, approver: HttpBrowser, amount: Decimal) -> float:

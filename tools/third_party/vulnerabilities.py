@@ -55,7 +55,7 @@ def read_result(text: str) -> Result:
         tuple(part["name"] for part in parts if "skip_reason" not in part),
         tuple(part["name"] for part in parts if "skip_reason" in part),
         tuple(
-            f"{part['name']} {part['version']}: {found['id']}, mended in {', '.join(found['fix_versions']) or 'none'}"
+            f"{part['name']} {part['version']}: {found['id']}, fixed in {', '.join(found['fix_versions']) or 'none'}"
             for part in parts
             for found in part.get("vulns", ())
         ),

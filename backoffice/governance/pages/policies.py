@@ -110,7 +110,7 @@ def version(request: StaffRequest, number: int) -> HttpResponse:
 
 
 def _unaltered(stored: PolicyVersion) -> PolicyDocument | None:
-    """The document of this version; None if it was altered, or this release cannot read it."""
+    """The document of this version; None if it was altered, or this version of Countersign cannot read it."""
     try:
         return stored.read()
     except AlteredPolicyError:

@@ -54,7 +54,7 @@ class RecipientRows(RowRules):
             notes={name: note_of(field) for name, field in fields.items()}
             | {
                 "type": ", ".join(RecipientType.values),
-                "name": gettext("Of the account holder as the bank has it, or your name for the recipient."),
+                "name": gettext("The account holder's name at the bank, or your own name for the recipient."),
                 "account": gettext(
                     "An account number needs the bank code beside it, an address the network."
                 ),

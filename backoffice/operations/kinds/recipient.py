@@ -171,7 +171,7 @@ class RecipientForm(RecipientAccountForm):
     networks = forms.MultipleChoiceField(
         label=_("Networks"),
         widget=forms.CheckboxSelectMultiple(attrs={"translate": "no"}),
-        help_text=_("All that the recipient can use: on another network the money is lost."),
+        help_text=_("Every network that the recipient can use. Money sent on another network is lost."),
         error_messages={"required": _("Select at least one network.")},
     )
     address = forms.CharField(

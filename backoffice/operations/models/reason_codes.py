@@ -75,7 +75,7 @@ class RecordFault(TextChoices):
     RELEASE_SEAL = "release_seal", _("the release has no valid seal")
     HOLD_SEAL = (
         "hold_seal",
-        _("what was stated about a similar transaction or another account holder has no valid seal"),
+        _("the statement about a similar transaction or another account holder has no valid seal"),
     )
     SEAL_KEY_UNKNOWN = "seal_key_unknown", _("the encryption key of a seal is not configured")
     LOGGED_PREPARATION = (
@@ -199,7 +199,7 @@ def difference(code: DifferenceCode, **parameters: str | list[str]) -> Differenc
 
 
 def difference_sentence(found: Difference) -> str:
-    """The difference in words; the bare code if this release does not know it."""
+    """The difference in words; the bare code if this version does not define it."""
     phrase = _DIFFERENCE_WORDS.get(found["code"])
     return phrase(found) if phrase else str(found["code"])
 

@@ -478,7 +478,7 @@ INTEGRITY_CHECKS = (
     ),
     IntegrityCheck(
         "two_unknown_at_balance",
-        _("For each balance and amount, at most one attempt has no known transaction yet."),
+        _("At most one attempt per balance and amount has no known transaction yet."),
         two_unknown_at_balance,
     ),
     IntegrityCheck(

@@ -144,7 +144,7 @@ def saved_view_rename(request: StaffRequest, pk: int) -> HttpResponse:
         except SavedViewError as exc:
             form.add_error("name", str(exc))
         else:
-            messages.success(request, gettext("View updated."))
+            messages.success(request, gettext("Saved view updated."))
             return redirect(SAVED_VIEW_URLS[FilteredList(saved.list_name)])
     of = FilteredList(saved.list_name)
     present, new = LIST_FORMS[of](), NewViewForm(preset=None)
@@ -157,7 +157,7 @@ def saved_view_delete(request: StaffRequest, pk: int) -> HttpResponse:
     """Delete one's own view; back to its list, or to that of operations if it does not exist."""
     saved = SavedView.objects.filter(pk=pk, person=request.user).first()
     delete_view(pk, actor=request.user)
-    messages.success(request, gettext("View deleted."))
+    messages.success(request, gettext("Saved view deleted."))
     return redirect(SAVED_VIEW_URLS[FilteredList(saved.list_name) if saved else FilteredList.OPERATIONS])
 
 

@@ -189,7 +189,7 @@ def _recipient(operation: Operation | BatchRow) -> Recipient:
 
 @register.filter
 def kind_label(name: str) -> str:
-    """`Withdrawal` for `withdrawal`; the bare name of a kind that this release does not know."""
+    """`Withdrawal` for `withdrawal`; the bare name of a kind that this version does not define."""
     return str(KINDS[name].label) if name in KINDS else name
 
 

@@ -103,7 +103,7 @@ def sql_cell(vendor: str, field: Field, column: str) -> str:
     for kind in type(field).__mro__:
         if kind in table:
             return table[kind].format(column)
-    raise TypeError(f"A report cannot tell a column of {type(field).__name__} in SQL")
+    raise TypeError(f"No SQL expression formats a column of type {type(field).__name__}")
 
 
 def _guarded_text(text: str, guarded: str, plain: str, *, code_function: str, position_function: str) -> str:

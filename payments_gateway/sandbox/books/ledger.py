@@ -39,7 +39,7 @@ def announce_payment_changed(payment: Payment) -> None:
     announce("Payment updated", payment_record(payment))
 
 
-_FAILURE_REASON = "The destination refused it."
+_FAILURE_REASON = "The destination rejected it."
 
 
 def post(movement: Movement, at: datetime, status: str = Status.FULFILLED) -> Transaction:

@@ -233,7 +233,9 @@ def test_it_is_not_sent_cancelled_or_expired_while_the_resolution_waits(
     held: Operation, preparer: User, approver: User, second_approver: User
 ) -> None:
     resolution = proposed(held, preparer)
-    with pytest.raises(errors.OperationError, match=f"{resolution.reference} says that this is already paid"):
+    with pytest.raises(
+        errors.OperationError, match=f"{resolution.reference} would resolve this as already paid"
+    ):
         factories.release(held, approver, statement=AnotherPayment(("T-PAID",), "Another invoice"))
     with pytest.raises(errors.MaybeExecutedError):
         approvals.cancel_operation(held.pk, actor=preparer)

@@ -100,7 +100,7 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
         "check the sweeper",
     ),
     "disk": (fill_disk, "The disk of b is almost full.", "free disk space"),
-    "releases": (mix_releases, "Processes run different releases: 1, 2.", "restart"),
+    "releases": (mix_releases, "Processes run different versions of Countersign: 1, 2.", "restart"),
     "provider": (fail_provider, "4 of 10 requests to the provider failed", "gateway check"),
     "checks": (
         lambda: Inspection.objects.update(at=timezone.now() - timedelta(minutes=6)),

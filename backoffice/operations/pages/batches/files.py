@@ -110,7 +110,7 @@ class FileForm(PageForm):
 class UploadForm(FileForm):
     """Asks for a file, and what its rows are."""
 
-    kind = forms.ChoiceField(label=_("Each row is a"), widget=forms.RadioSelect)
+    kind = forms.ChoiceField(label=_("Kind"), widget=forms.RadioSelect)
 
     field_order = ("kind", "file")
 

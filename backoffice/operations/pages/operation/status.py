@@ -107,7 +107,7 @@ def may_have_been_sent(operation: Operation) -> bool:
 
 
 def asks_for_otp(operation: Operation) -> bool:
-    """Whether the person who sends it enters a one-time code; False for a kind that this release does not know."""
+    """Whether the person who sends it enters a one-time code; False for a kind that this version does not define."""
     return operation.kind in KINDS and KINDS[operation.kind].asks_for_otp
 
 

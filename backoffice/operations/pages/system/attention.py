@@ -112,10 +112,10 @@ def of_processes(processes: Processes) -> Iterator[Attention]:
             )
     if len(processes.versions) > 1:
         yield Attention(
-            gettext("Processes run different releases: {versions}.").format(
+            gettext("Processes run different versions of Countersign: {versions}.").format(
                 versions=", ".join(sorted(processes.versions))
             ),
-            gettext("Ask the operator to restart the processes of the older release."),
+            gettext("Ask the operator to restart the processes of the older version."),
             "#processes",
             is_urgent=False,
         )

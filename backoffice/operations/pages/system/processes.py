@@ -15,7 +15,7 @@ from backoffice.core.telemetry.readiness import Part
 
 PARTS = {
     Part.DATABASE: _("the database cannot be reached"),
-    Part.MIGRATIONS: _("the database lacks migrations of this release"),
+    Part.MIGRATIONS: _("the database lacks migrations of this version of Countersign"),
     Part.BROKER: _("the broker cannot be reached"),
     Part.KEYS: _("the API key in use cannot be decrypted, or the encryption keys are not valid"),
 }
