@@ -29,11 +29,11 @@ def _s3(address: str) -> Any:
     return connect("s3", endpoint_url=address, region_name="us-east-1", **KEYS)
 
 
-def bucket_options(address: str, kind: str) -> dict[str, object]:
+def bucket_options(address: str, kind: str, *, name: str = BUCKET) -> dict[str, object]:
     return {
         "BACKEND": "backoffice.core.storage.bucket.PrivateBucket",
         "OPTIONS": {
-            "bucket_name": BUCKET,
+            "bucket_name": name,
             "location": f"tests/{kind}",
             "endpoint_url": address,
             "region_name": "us-east-1",

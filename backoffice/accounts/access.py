@@ -119,9 +119,6 @@ def _marked(view: _View, **marks: Any) -> _View:
     return cast(_View, marked)
 
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
 class AuthenticationMiddleware(django_auth.AuthenticationMiddleware):
     """Sets `request.user` from the session's own query, and ends a session that is no longer valid."""
 

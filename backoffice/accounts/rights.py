@@ -79,6 +79,11 @@ def restriction_times() -> tuple[timedelta, ...]:
     return tuple(cause.lasts for cause in RestrictionCause)
 
 
+def longest_restriction_hours() -> int:
+    """The hours after which no change of an account made until now restricts it any more."""
+    return round(max(restriction_times()) / timedelta(hours=1))
+
+
 def restrictions_of(annotated: Mapping[str, Any]) -> tuple[Restriction, ...]:
     """The restrictions in a row that has `latest_restricting_changes`."""
     times = {cause: annotated.get(f"{cause.value}_at") for cause in RestrictionCause}

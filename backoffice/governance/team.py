@@ -169,10 +169,6 @@ def groups_with_size() -> QuerySet[StaffGroup]:
     return active_groups().annotate(size=Count("memberships", filter=active)).prefetch_related(by_name)
 
 
-def memberships_of(person: User) -> QuerySet[GroupMembership]:
-    return GroupMembership.objects.filter(user=person).select_related("group").order_by("group__name")
-
-
 def waiting_change(person: User) -> Operation | None:
     """The change of this person that waits for approval, if there is one."""
     waiting = Operation.objects.filter(IS_OPEN, kind=StaffChangeKind.name, payload__person=person.pk)

@@ -11,6 +11,7 @@ from psycopg.sql import SQL, Identifier, Literal
 
 Report = Callable[[str], None]
 NAME = "countersign"
+_DATABASE_EXISTS = "SELECT 1 FROM pg_database WHERE datname = %s"
 
 
 class DatabaseSetupError(Exception):
@@ -54,7 +55,7 @@ def prepare_database(administrator: str, urls: DatabaseUrls, report: Report) -> 
     with _connected(_with_database(administrator, "postgres")) as server:
         for url in (urls.owns, urls.runs):
             _create_role(server, url, report)
-        if not _exists(server, "SELECT 1 FROM pg_database WHERE datname = %s", database):
+        if not _exists(server, _DATABASE_EXISTS, database):
             server.execute(
                 SQL("CREATE DATABASE {} OWNER {}").format(Identifier(database), Identifier(_user(urls.owns)))
             )
@@ -63,14 +64,19 @@ def prepare_database(administrator: str, urls: DatabaseUrls, report: Report) -> 
         _arrange(inside, database, runs=_user(urls.runs), owns=_user(urls.owns), report=report)
 
 
-def holds_installation(url: str) -> bool:
-    """Whether the database exists and was migrated."""
-    try:
-        with psycopg.connect(url, connect_timeout=10) as connection:
-            found = connection.execute("SELECT to_regclass('django_migrations') IS NOT NULL").fetchone()
-    except psycopg.OperationalError:
-        return False
-    return bool(found and found[0])
+def holds_installation(url: str, administrator: str) -> bool:
+    """Whether the database of `url` exists and was migrated; on the administrator's server, if one is named.
+
+    Raises DatabaseSetupError if it cannot be reached. Without an administrator it cannot be missing.
+    """
+    if administrator:
+        database = urlsplit(url).path.strip("/")
+        with _connected(_with_database(administrator, "postgres")) as server:
+            if not _exists(server, _DATABASE_EXISTS, database):
+                return False
+        url = _with_database(administrator, database)
+    with _connected(url) as inside:
+        return _exists(inside, "SELECT 1 WHERE to_regclass(%s) IS NOT NULL", "django_migrations")
 
 
 def check_database(url: str) -> None:
@@ -126,11 +132,6 @@ def _exists(connection: "psycopg.Connection[tuple[object, ...]]", query: Literal
 
 def _user(url: str) -> str:
     return unquote(urlsplit(url).username or "")
-
-
-def on_server(administrator: str, url: str) -> str:
-    """The database of `url`, for the administrator of its server."""
-    return _with_database(administrator, urlsplit(url).path.strip("/"))
 
 
 def _with_database(url: str, database: str) -> str:

@@ -19,7 +19,6 @@ from backoffice.installation.database import (
     check_database,
     holds_installation,
     new_urls,
-    on_server,
     prepare_database,
 )
 from backoffice.installation.environment_file import EnvironmentFileError
@@ -111,11 +110,14 @@ def _folders(values: Mapping[str, str]) -> list[Path]:
 
 
 def _check_keys_are_not_made_anew(urls: DatabaseUrls, stored: dict[str, str]) -> None:
-    """With other keys an installation could neither read its secrets nor verify its seals and checkpoints."""
+    """With other keys an installation could neither read its secrets nor verify its seals and checkpoints.
+
+    A database that cannot be reached may hold one, so it raises DatabaseSetupError.
+    """
     made = [name for name in KEYS if not (stored.get(name) or os.environ.get(name))]
     administrator = os.environ.get(ADMIN_DATABASE_URL, "")
-    looked_at = on_server(administrator, urls.runs) if administrator else urls.runs
-    if made and looked_at.startswith(("postgres:", "postgresql:")) and holds_installation(looked_at):
+    is_postgresql = (administrator or urls.runs).startswith(("postgres:", "postgresql:"))
+    if made and is_postgresql and holds_installation(urls.runs, administrator):
         raise MissingAnswersError(
             f"The database holds an installation already, and its keys are not set: {', '.join(made)}. Set them "
             "as they are for its processes."

@@ -64,8 +64,8 @@ class Refusal(TextChoices):
     DELEGATION_NOT_ENTITLED = (
         "delegation_not_entitled",
         _(
-            "Both people must be active approvers, without new rights in the last 24 hours. Nothing was changed. Try "
-            "again later, or choose another person."
+            "Both people must be active approvers, without new rights in the last {hours} hours. Nothing was "
+            "changed. Try again later, or choose another person."
         ),
     )
     DELEGATION_GROUP = (
@@ -576,11 +576,12 @@ class Refusal(TextChoices):
 ANYBODY = "-"
 """The parameter `preparer` of a refusal that does not depend on the preparer."""
 _STATUS_LABELS = dict(Status.choices)
+_HOURS_BEFORE = "24"  # of refusals recorded without the parameter `hours`
 
 
 def sentence(refusal: Mapping[str, str]) -> str:
     """A stored refusal (its code and parameters) in words, with its time in the reader's time zone."""
-    shown = dict(refusal)
+    shown = {"hours": _HOURS_BEFORE, **refusal}
     if "until" in refusal:
         shown["until"] = local_time_of_iso(refusal["until"])
     if refusal["code"] in {Refusal.STATUS_CHANGED, Refusal.OUTCOME_KNOWN}:

@@ -396,13 +396,13 @@ def progress(levels: Levels, approvers: Iterable[Person], *, preparer_id: int) -
 
 
 class Hindrance(TextChoices):
-    """Why a person cannot approve now."""
+    """Why a person cannot approve now. The label is the text, with its parameter in braces."""
 
     PREPARED = "prepared", _("prepared it")
     APPROVED = "approved", _("approved already")
     DEACTIVATED = "deactivated", _("deactivated")
     NO_PERMISSION = "no_permission", _("no permission to approve")
-    WITHHELD = "withheld", _("must wait 24 hours (new account, rights or second factor)")
+    WITHHELD = "withheld", _("must wait up to {hours} hours (new account, rights or second factor)")
     ON_LEAVE = "on_leave", _("on leave")
     AFFECTED = "affected", _("the operation changes this person's rights")
     NOT_IN_LEVEL = "not_in_level", _("not in the current level")

@@ -5,6 +5,7 @@ minute, and triggers refuse to delete either. An archive is a copy that outlives
 """
 
 import base64
+import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -98,6 +99,7 @@ def _write(path: Path, period: tuple[datetime, datetime], positions: tuple[int, 
         trailer = {"counts": archive.counts, "last": last, "hash": end, "sha256": archive.sha256}
         archive.close_with(_signed(trailer))
         file.flush()
+        os.fsync(file.fileno())
     return archive.counts.total(), archive.sha256
 
 

@@ -35,31 +35,28 @@ def due_rows(table: TableRetention, now: datetime) -> QuerySet[Model]:
 def prune_due() -> int:
     """Once a day by one process of all machines: delete what is due; returns how many rows.
 
-    A round that leaves some releases its lease, so that the next round continues at once.
+    A round that leaves some, or fails, releases its lease, so that the next round continues at once.
     """
     lease = acquire_lease("prune", LEASE_DURATION)
     if lease is None:
         return 0
-    deleted = prune(batches=BATCHES_AT_ONCE)
-    is_over = not any(map(_has_due_rows, declared_tables()))
-    lease.release(free_at=clock.now() + INTERVAL if is_over else None)
+    with lease:
+        deleted = prune(batches=BATCHES_AT_ONCE)
+        if not any(map(_has_due_rows, declared_tables())):
+            lease.release(free_at=clock.now() + INTERVAL)
     return deleted.total()
 
 
 def prune(*, batches: int | None = None) -> Counter[str]:
     """Delete what is due in all tables, or as much as so many batches hold; returns the rows of each table.
 
-    One audit entry names what was deleted.
+    Each batch is committed with its audit entry, so whatever ends the run, what it deleted is recorded.
     """
     deleted: Counter[str] = Counter()
     for number, (name, count) in enumerate(_batches(), start=1):
         deleted[name] += count
         if number == batches:
             break
-    if deleted:
-        with transaction.atomic():
-            tables = ", ".join(sorted(deleted))
-            audit.record(Action.DATA_PRUNED, actor=None, target=tables, tables=dict(deleted))
     return deleted
 
 
@@ -80,7 +77,10 @@ def _delete_batch(table: TableRetention) -> int:
             return 0
         # The condition again: a row that changed meanwhile stays.
         _, by_model = due_rows(table, now).filter(pk__in=oldest).delete()
-    return by_model.get(table.model._meta.label, 0)
+        deleted = by_model.get(table.model._meta.label, 0)
+        if deleted:
+            audit.record(Action.DATA_PRUNED, actor=None, target=table.name, tables={table.name: deleted})
+    return deleted
 
 
 def _has_due_rows(table: TableRetention) -> bool:

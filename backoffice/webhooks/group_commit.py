@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from django.db import DatabaseError
+from django.db import Error
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -76,7 +76,7 @@ class GroupCommit(Generic[Item, Result]):
             results = self._write([ticket.item for ticket in group])
             for ticket, result in zip(group, results, strict=True):
                 ticket.results.append(result)
-        except DatabaseError:
+        except Error:  # an InterfaceError, too, which is no DatabaseError
             if len(group) == 1:
                 raise
         finally:

@@ -195,6 +195,15 @@ def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
     assert "No rule differs." in page(as_administrator, DRAFT)
 
 
+@pytest.mark.parametrize("move", [{}, {"to": ""}, {"to": "left"}, {"to": "Remove"}])
+def test_a_rule_is_removed_by_the_button_for_it_only(as_administrator: Client, move: dict[str, str]) -> None:
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "needed1": "2"})
+    before = page(as_administrator, DRAFT)
+    assert as_administrator.post(f"{DRAFT}rules/1/move/", move).status_code == 302
+    assert page(as_administrator, DRAFT) == before
+    assert "Transfers need 2 other people" in before
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

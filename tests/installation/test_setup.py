@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 from psycopg.sql import SQL, Identifier
 
+from backoffice.installation.environment_file import read
 from tests.installation.test_questions import GIVEN
 from tools.processes import ROOT, clean_environment
 
@@ -141,6 +142,25 @@ def test_a_database_that_cannot_be_reached_is_named(tmp_path: Path, server: str)
     assert done.returncode == 1
     assert "postgres cannot connect to 127.0.0.1/postgres" in done.stderr
     assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_keys_are_not_made_while_an_existing_installation_cannot_be_reached(
+    tmp_path: Path, server: str
+) -> None:
+    assert setup(tmp_path, server, *TWO).returncode == 0
+    stored = (read(tmp_path / "env") | read(tmp_path / "env.migrate")).items()
+    urls = {name: value for name, value in stored if name.endswith("DATABASE_URL")}
+    away = {name: urlsplit(url)._replace(netloc="x@127.0.0.1:1").geturl() for name, url in urls.items()}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = setup(elsewhere, "", *TWO, **away)
+    assert done.returncode == 1
+    assert "x cannot connect to 127.0.0.1/" in done.stderr
+    assert list(elsewhere.iterdir()) == []
+    again = setup(elsewhere, "", *TWO, **urls)
+    assert again.returncode == 1
+    assert "holds an installation already" in again.stderr
 
 
 def test_without_a_database_it_says_what_to_set(tmp_path: Path) -> None:

@@ -87,6 +87,23 @@ def test_archiving_is_recorded_and_deletes_nothing(archive: Path) -> None:
     assert Entry.objects.count() == ChainHead.objects.get().position
 
 
+def test_an_archive_is_on_the_disk_before_it_gets_its_name(
+    preparer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = dict[int, int]()
+    sync = os.fsync
+
+    def watched_sync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced[status.st_ino] = status.st_size
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched_sync)
+    factories.prepared(preparer)
+    status = made().stat()
+    assert synced[status.st_ino] == status.st_size > 0
+
+
 def changed_amount(lines: list[bytes]) -> list[bytes]:
     """Of the operation: no hash of an audit entry covers its row."""
     old, new = b'"status":"approved"', b'"status":"rejected"'

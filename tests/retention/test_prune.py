@@ -1,17 +1,21 @@
 """Rows are deleted when their time is over, a few at a time; evidence never is."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
+from threading import Event
 
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError, connection
 from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core import clock, leases
+from backoffice.core import background, clock, leases
+from backoffice.core.background import StopRequestedError
 from backoffice.core.models import AnsweredForm, LeaseRow
 from backoffice.core.storage.retention import Keeping
 from backoffice.notifications.models import Occurrence
@@ -60,6 +64,43 @@ def test_it_runs_once_a_day_and_in_one_process() -> None:
     assert prune.prune_due() == 0
     held_until = LeaseRow.objects.get(name="prune").held_until
     assert timedelta(hours=23) < held_until - clock.now() <= timedelta(days=1)
+
+
+def stop_before(statement: str) -> None:
+    background.stop_requested.set()
+
+
+def fail_before(statement: str) -> None:
+    raise OperationalError(statement)
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "error"), [(stop_before, StopRequestedError), (fail_before, OperationalError)]
+)
+def test_a_run_that_is_interrupted_has_recorded_its_deletions_and_releases_its_lease(
+    monkeypatch: pytest.MonkeyPatch, interrupt: Callable[[str], None], error: type[Exception]
+) -> None:
+    monkeypatch.setattr(prune, "BATCH_ROWS", 2)
+    monkeypatch.setattr(background, "stop_requested", Event())
+    old_occurrences(5)
+    deletions = []
+
+    def watch(execute: Callable[..., object], sql: str, *more: object) -> object:
+        if sql.startswith("DELETE"):
+            deletions.append(sql)
+            if len(deletions) == 2:
+                interrupt(sql)
+        return execute(sql, *more)
+
+    with connection.execute_wrapper(watch), pytest.raises(error):
+        prune.prune_due()
+    gone = 5 - Occurrence.objects.count()
+    assert gone in {2, 4}
+    entries = Entry.objects.filter(action=Action.DATA_PRUNED)
+    assert sum(entry.detail["tables"]["notifications_occurrence"] for entry in entries) == gone
+    assert not leases.is_held("prune")
+    background.stop_requested.clear()
+    assert prune.prune_due() == 5 - gone
 
 
 def test_what_a_killed_process_left_is_deleted_once_its_lease_expires() -> None:

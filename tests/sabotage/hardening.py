@@ -128,8 +128,8 @@ HARDENING = (
     ),
     Safeguard(
         "what is pruned is named in the audit log",
-        "backoffice.retention.prune:prune",
-        {"    if deleted:\n": "    if not deleted:\n"},
+        "backoffice.retention.prune:_delete_batch",
+        {"        if deleted:\n": "        if not deleted:\n"},
         "tests/retention/test_prune.py::test_rows_past_their_time_are_deleted_and_named_in_the_audit_log",
     ),
     Safeguard(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, InterfaceError
 
 from backoffice.webhooks.group_commit import GroupCommit
 from tests.sandbox.webhook_receiver import eventually
@@ -17,7 +17,9 @@ PATIENCE = 30  # seconds
 
 @dataclass
 class Disk:
-    """Stores texts, and pauses at "slow" until `go_on`. It refuses a group with "bad" in it."""
+    """Stores texts, and pauses at "slow" until `go_on`. It refuses a group with "bad" in it, and loses the connection
+    the first time that there is "lost" in it.
+    """
 
     go_on: threading.Event = field(default_factory=threading.Event)
     has_paused: threading.Event = field(default_factory=threading.Event)
@@ -30,6 +32,8 @@ class Disk:
             assert self.go_on.wait(PATIENCE)
         if "bad" in texts:
             raise IntegrityError("bad")
+        if "lost" in texts and sum("lost" in group for group in self.groups) == 1:
+            raise InterfaceError("connection already closed")
         if "defect" in texts:
             raise ZeroDivisionError
         return [f"{text} stored" for text in texts]
@@ -87,6 +91,13 @@ def test_one_that_fails_does_not_fail_the_others_of_its_group() -> None:
             bad.result(PATIENCE)
     assert disk.groups[:2] == [["slow"], ["a", "bad", "c"]]
     assert sorted(disk.groups[2:]) == [["a"], ["bad"], ["c"]]
+
+
+def test_a_lost_connection_fails_no_item_of_the_group() -> None:
+    disk = Disk()
+    with queued(disk, ["lost", "b"]) as [_slow, lost, b]:
+        assert [lost.result(PATIENCE), b.result(PATIENCE)] == ["lost stored", "b stored"]
+    assert sorted(disk.groups[2:]) == [["b"], ["lost"]]
 
 
 def test_a_defect_leaves_nobody_waiting_and_the_next_is_written() -> None:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
+from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import BotoCoreError, ClientError
 from storages.backends.s3 import S3Storage
 
@@ -73,9 +74,16 @@ def _store_errors() -> Iterator[None]:
     try:
         yield
     except ClientError as exc:
-        code = str(exc.response.get("Error", {}).get("Code", ""))
-        if code in _GONE:
+        if _code(exc) in _GONE:
             raise FileNotFoundError("The object store has no such file") from exc
-        raise FileStoreError(f"The object store refused the request: {code[:100]}") from exc
+        raise FileStoreError(f"The object store refused the request: {_code(exc)}") from exc
+    except S3UploadFailedError as exc:  # a ClientError during an upload; only its context has the code
+        raise FileStoreError(f"The object store refused the request: {_code(exc.__context__)}") from exc
     except BotoCoreError as exc:
         raise FileStoreError(f"The object store cannot be used: {type(exc).__name__}") from exc
+
+
+def _code(refusal: BaseException | None) -> str:
+    """The code of the refusal, such as AccessDenied."""
+    error = refusal.response.get("Error", {}) if isinstance(refusal, ClientError) else {}
+    return str(error.get("Code", ""))[:100]

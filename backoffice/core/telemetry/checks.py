@@ -13,7 +13,8 @@ def check_extras(**_of_django: Any) -> Iterable[CheckMessage]:
     return [
         Warning(
             f"{setting} is set, but the extra is not installed: nothing is reported.",
-            hint=f"Install countersign[{extra}], or remove the setting.",
+            hint=f"Install the release with its extras, of which `{extra}` is missing "
+            "(deploy/install.sh SOURCE TARGET extras), or remove the setting.",
             id="core.W002",
         )
         for setting, extra in settings.MISSING_EXTRAS.items()

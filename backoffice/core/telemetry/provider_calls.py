@@ -47,6 +47,11 @@ class _Count:
     seconds: float = 0.0
     slowest: float = 0.0
 
+    def add(self, other: "_Count") -> None:
+        self.calls += other.calls
+        self.seconds += other.seconds
+        self.slowest = max(self.slowest, other.slowest)
+
 
 AROUND_CALLS: list[Callable[[Call], AbstractContextManager[None]]] = []
 """Context managers around each call, for traces."""
@@ -83,10 +88,7 @@ def _add(call: Call, outcome: CallOutcome, seconds: float) -> None:
     with _lock:
         if key not in _pending and len(_pending) >= _MOST_PENDING:
             return
-        count = _pending.setdefault(key, _Count())
-        count.calls += 1
-        count.seconds += seconds
-        count.slowest = max(count.slowest, seconds)
+        _pending.setdefault(key, _Count()).add(_Count(1, seconds, seconds))
 
 
 def store_counts() -> None:
@@ -100,7 +102,8 @@ def store_counts() -> None:
                 _increase(minute, call, outcome, count)
     except BaseException:
         with _lock:
-            _pending.update(taken | _pending)
+            for key, count in taken.items():
+                _pending.setdefault(key, _Count()).add(count)
         raise
 
 

@@ -206,14 +206,20 @@ def _rule_or_404(document: PolicyDocument, number: int) -> Rule:
 @require_POST
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def move_rule(request: StaffRequest, number: int) -> HttpResponse:
-    """Move a rule one place up or down, or remove it."""
+    """Move a rule one place up or down, or remove it. Anything else changes nothing."""
     edited = read_draft(request)
     rules = list(edited.document.rules)
     rule = _rule_or_404(edited.document, number)
     del rules[number - 1]
-    to = {"up": number - 2, "down": number}.get(request.POST.get("to", ""))
-    if to is not None:
-        rules.insert(max(to, 0), rule)
+    match request.POST.get("to"):
+        case "up":
+            rules.insert(max(number - 2, 0), rule)
+        case "down":
+            rules.insert(number, rule)
+        case "remove":
+            pass
+        case _:
+            return redirect("governance:policy_draft")
     keep_draft(request, edited, rules=tuple(rules))
     return redirect("governance:policy_draft")
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.groups import groups_of, people_in
 from backoffice.accounts.models import User
+from backoffice.accounts.rights import longest_restriction_hours
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_day
@@ -65,7 +66,7 @@ def check_delegation(payload: DelegationPayload) -> None:
         raise OperationError(Refusal.DELEGATION_OVER)
     pair = {payload.person, payload.stand_in}
     if set(users_with_permission(APPROVE).filter(pk__in=pair).values_list("pk", flat=True)) != pair:
-        raise OperationError(Refusal.DELEGATION_NOT_ENTITLED)
+        raise OperationError(Refusal.DELEGATION_NOT_ENTITLED, hours=str(longest_restriction_hours()))
     names = dict(people_in([payload.group]).filter(pk__in=pair).values_list("pk", "full_name"))
     if names != {payload.person: payload.person_name, payload.stand_in: payload.stand_in_name}:
         raise OperationError(Refusal.DELEGATION_GROUP)

@@ -78,6 +78,18 @@ def test_an_object_has_no_grant_for_everyone(bucket: str, tmp_path: Path) -> Non
     file_store(EXPORTS).delete("private")
 
 
+@pytest.mark.parametrize("size", [1, 9 * 1024 * 1024], ids=["at once", "in parts"])
+def test_a_refused_upload_is_an_error_and_the_file_stays(
+    bucket: str, tmp_path: Path, settings: Settings, size: int
+) -> None:
+    settings.STORAGES = {**settings.STORAGES, EXPORTS: bucket_options(bucket, EXPORTS, name="no-such-bucket")}
+    made = tmp_path / "made.part"
+    made.write_bytes(bytes(size))
+    with pytest.raises(FileStoreError, match=r"^The object store refused the request: NoSuchBucket$"):
+        file_store(EXPORTS).put(made, "one")
+    assert made.exists()
+
+
 def test_a_store_that_is_away_is_an_error_and_the_file_stays(tmp_path: Path, settings: Settings) -> None:
     away = bucket_options("http://127.0.0.1:9", EXPORTS)
     settings.STORAGES = {**settings.STORAGES, EXPORTS: away}

@@ -19,6 +19,7 @@ from backoffice.core.telemetry.error_reports import ErrorReportHandler
 from backoffice.core.telemetry.provider_calls import Call
 from payments_gateway import ReadFailedError
 from tests.core.environments import settings_in
+from tools.processes import ROOT
 
 CANARIES = ("ADA OBI", "250000.00", "0123456789", "canary-secret", "amara@countersign.example")
 WORDS = " ".join(CANARIES)
@@ -187,4 +188,6 @@ def test_the_deployment_check_names_a_setting_without_its_package(settings: Sett
     settings.MISSING_EXTRAS = {"COUNTERSIGN_OTEL_ENDPOINT": "otel"}
     [message] = check_extras()
     assert message.id == "core.W002"
-    assert "countersign[otel]" in str(message.hint)
+    how_to_install = "deploy/install.sh SOURCE TARGET extras"
+    assert how_to_install in str(message.hint)
+    assert how_to_install in (ROOT / "docs/operator/monitoring.md").read_text()

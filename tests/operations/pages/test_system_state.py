@@ -7,6 +7,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -247,6 +248,29 @@ def test_calls_are_counted_by_outcome_and_added_to_those_of_other_processes() ->
     totals = {(kind, outcome): number for kind, outcome, number, _ in provider_calls.totals()}
     assert totals[Call.CHANGE, CallOutcome.REJECTED] == 2
     assert totals[Call.CHANGE, CallOutcome.UNKNOWN] == 2
+
+
+def test_counts_that_could_not_be_stored_are_added_to_those_counted_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: at)
+    provider_calls.store_counts()
+    ProviderCallCount.objects.all().delete()
+    call(Call.READ)
+    call(Call.READ)
+
+    def count_and_fail(*_statement: object) -> None:
+        call(Call.READ)
+        raise OperationalError
+
+    with connection.execute_wrapper(count_and_fail), pytest.raises(OperationalError):
+        provider_calls.store_counts()
+    provider_calls.store_counts()
+    [read] = provider_calls.statistics_since(at)
+    assert read.calls == 3
+    row = ProviderCallCount.objects.get()
+    assert row.slowest <= row.seconds <= 3 * row.slowest
 
 
 def test_totals_never_fall_when_old_counts_are_added_up() -> None:

@@ -78,6 +78,16 @@ def test_an_export_says_that_the_store_is_away(settings: Settings, auditor: User
     assert files() == []
 
 
+def test_an_export_says_that_the_store_refused_it(bucket: str, settings: Settings, auditor: User) -> None:
+    refusing = bucket_options(bucket, EXPORTS, name="no-such-bucket")
+    settings.STORAGES = {**settings.STORAGES, EXPORTS: refusing}
+    job = requested_export(auditor)
+    runner.run_export(job.pk)
+    job = now(job)
+    assert (job.state, job.failure) == (ExportState.FAILED, {"code": FailureCode.STORE_UNAVAILABLE})
+    assert files() == []
+
+
 def test_a_download_says_that_the_store_is_away(
     bucket: str, settings: Settings, reader: Client, auditor: User
 ) -> None:

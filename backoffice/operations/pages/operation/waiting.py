@@ -7,6 +7,7 @@ from datetime import datetime
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
+from backoffice.accounts.rights import longest_restriction_hours
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.web.formatting import exact_time, local_time
@@ -182,9 +183,12 @@ def _reasons(found: Approvers) -> list[WaitingReason]:
                 person=name, until=local_time(leave.ends_at), stand_in=people.get(leave.stand_in_id, "")
             )
         reasons.setdefault(can.hindrance, []).append(name)
+    hours = longest_restriction_hours()
     return [
         WaitingReason(
-            str(reason.label), reasons[reason][:MOST_NAMES], max(len(reasons[reason]) - MOST_NAMES, 0)
+            str(reason.label).format(hours=hours),
+            reasons[reason][:MOST_NAMES],
+            max(len(reasons[reason]) - MOST_NAMES, 0),
         )
         for reason in Hindrance
         if reason in reasons
