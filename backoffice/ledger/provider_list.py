@@ -137,50 +137,10 @@ def recent_transactions(
     return chain.from_iterable(page.records for page in pages)
 
 
-_REMEMBERED_SECONDS = 60.0  # then older records are read again, since their status may have changed
-
-
-@dataclass
-class ListMemory:
-    """What one reading of the newest transactions found, so that the next one soon after reads one page only."""
-
-    records: list[TransactionRecord] = field(default_factory=list)  # newest first
-    total: int = 0
-    back_to: datetime | None = None
-    read_at: float = 0.0
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether something was read, not too long ago."""
-        return self.back_to is not None and time.monotonic() - self.read_at < _REMEMBERED_SECONDS
-
-    def keep(self, records: list[TransactionRecord], total: int, back_to: datetime) -> None:
-        """Remember a whole reading."""
-        self.records, self.total, self.back_to = records, total, back_to
-        self.read_at = time.monotonic()
-
-    def continued(self, first: TransactionPage, back_to: datetime) -> list[TransactionRecord] | None:
-        """The list since `back_to`, of its first page now and what is remembered; None if it has to be read.
-
-        A list that continues as before, and whose total has grown by the new records of its first page, has not changed
-        elsewhere.
-        """
-        if self.back_to is None or self.back_to > back_to or not self.is_fresh:
-            return None
-        added = first.total - self.total
-        same = [record.transaction_id for record in first.records[max(added, 0) :]]
-        remembered = [record.transaction_id for record in self.records]
-        if added < 0 or not same or same != remembered[: len(same)]:
-            return None
-        self.records, self.total = [*first.records, *self.records[len(same) :]], first.total
-        return self.records
-
-
 class ListReading:
     """The provider's transactions of one currency since one moment, read once for everybody who shares this.
 
-    Pages are read when they are first needed, and again only for a caller who needs another pass: then the first one
-    alone, if the list continues after it as the pass before has found it.
+    Pages are read when they are first needed, and again only for a caller who needs another pass.
     """
 
     def __init__(
@@ -188,9 +148,9 @@ class ListReading:
     ) -> None:
         self.began_at = clock.now()
         """Whatever was listed by then is in it."""
-        self._back_to = back_to
-        self._pages = partial(read_pages, currency, back_to=back_to, before_request=before_request)
-        self._memory = ListMemory()
+        self._read_again = partial(
+            recent_transactions, currency, back_to=back_to, before_request=before_request
+        )
         self._passes: list[_Pass] = []
 
     def find(self, transaction_id: str) -> TransactionRecord | None:
@@ -216,23 +176,8 @@ class ListReading:
 
     def _pass(self, number: int) -> "_Pass":
         if number == len(self._passes):
-            self._passes.append(_Pass(self._read()))
+            self._passes.append(_Pass(self._read_again()))
         return self._passes[number]
-
-    def _read(self) -> Iterator[TransactionRecord]:
-        records: list[TransactionRecord] = []
-        first: TransactionPage | None = None
-        for page in self._pages():
-            if first is None:
-                first = page.answer
-                continued = self._memory.continued(first, self._back_to)
-                if continued is not None:
-                    yield from continued
-                    return
-            records += page.records
-            yield from page.records
-        if first is not None:
-            self._memory.keep(records, first.total, self._back_to)
 
 
 class _Pass:
@@ -316,7 +261,44 @@ class Watermark:
 EMPTY_WATERMARK = Watermark("", None, None)
 _OLDER_RECORDS = 50  # on the first page, so that no more is read: the list is not strictly ordered
 _MARGIN = timedelta(seconds=5)  # read in addition, since the difference of the clocks is not known exactly
+_REMEMBERED_SECONDS = 60.0  # then older records are read again, since their status may have changed
 _NEWEST = 25  # records of a first page whose continuation is remembered
+
+
+@dataclass
+class ListMemory:
+    """What one reading of the newest transactions found, so that the next one soon after reads one page only."""
+
+    records: list[TransactionRecord] = field(default_factory=list)  # newest first
+    total: int = 0
+    back_to: datetime | None = None
+    read_at: float = 0.0
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether something was read, not too long ago."""
+        return self.back_to is not None and time.monotonic() - self.read_at < _REMEMBERED_SECONDS
+
+    def keep(self, records: list[TransactionRecord], total: int, back_to: datetime) -> None:
+        """Remember a whole reading."""
+        self.records, self.total, self.back_to = records, total, back_to
+        self.read_at = time.monotonic()
+
+    def continued(self, first: TransactionPage, back_to: datetime) -> list[TransactionRecord] | None:
+        """The list since `back_to`, of its first page now and what is remembered; None if it has to be read.
+
+        A list that continues as before, and whose total has grown by the new records of its first page, has not changed
+        elsewhere.
+        """
+        if self.back_to is None or self.back_to > back_to or not self.is_fresh:
+            return None
+        added = first.total - self.total
+        same = [record.transaction_id for record in first.records[max(added, 0) :]]
+        remembered = [record.transaction_id for record in self.records]
+        if added < 0 or not same or same != remembered[: len(same)]:
+            return None
+        self.records, self.total = [*first.records, *self.records[len(same) :]], first.total
+        return self.records
 
 
 def clock_lag(provider_time: datetime | None) -> timedelta:

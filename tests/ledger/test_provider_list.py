@@ -86,26 +86,6 @@ def test_two_passes_are_compared_by_the_relevant_records_only(provider: LongList
     assert [record.transaction_id for record in found] == ["T007"]
 
 
-def test_a_second_pass_ends_where_the_list_continues_as_before(provider: LongList) -> None:
-    provider.before = lambda number: provider.grow("N") if provider.asked == [1, 2] else None
-    found = ListReading("NGN", back_to=LONG_AGO).stable(
-        lambda record: record.transaction_id in {"N", "T007", "T449"}
-    )
-    assert {record.transaction_id for record in found} == {"N", "T007", "T449"}
-    assert provider.asked == [1, 2, 3, 4, 5, 1, 1]
-
-
-def test_a_second_pass_finds_what_is_listed_late_among_older_ones(provider: LongList) -> None:
-    def list_late(number: int) -> None:
-        if provider.asked == [1, 2, 3]:
-            provider.listed.insert(120, member("T-late"))
-
-    provider.before = list_late
-    found = ListReading("NGN", back_to=LONG_AGO).stable(lambda record: record.transaction_id == "T-late")
-    assert [record.transaction_id for record in found] == ["T-late"]
-    assert provider.asked.count(1) == 3
-
-
 def test_a_list_that_changes_in_every_pass_is_unstable(provider: LongList) -> None:
     provider.before = lambda number: provider.grow(f"N{len(provider.asked)}")
     with pytest.raises(UnstableListError):

@@ -25,12 +25,6 @@ PROOF = (
         ("tests/operations/outcome/test_single_candidate.py::test_an_unstable_list_closes_nothing"),
     ),
     Safeguard(
-        "a second pass ends early only where the list continues as before",
-        "backoffice.ledger.provider_list:ListReading._read",
-        {"self._memory.continued(first, self._back_to)": "self._memory.records or None"},
-        "tests/ledger/test_provider_list.py::test_a_second_pass_finds_what_is_listed_late_among_older_ones",
-    ),
-    Safeguard(
         "a list of which a page could not be read is not taken for a whole one",
         "backoffice.ledger.provider_list:_Pass._read_one",
         {"            self._error = exc\n": ""},

@@ -158,7 +158,7 @@ def test_a_provider_that_cannot_be_read_is_not_called_for_each_check(
 ) -> None:
     sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-9"}}'), amount=Decimal(300))
     refuse = Mock(side_effect=ReadFailedError("no answer"))
-    monkeypatch.setattr(provider_list, "read_pages", lambda *_, **__: map(refuse, [1]))
+    monkeypatch.setattr(provider_list, "recent_transactions", lambda *_, **__: map(refuse, [1]))
     Attempt.objects.update(next_check_at=timezone.now())
     Attempt.objects.update(provider_transaction_id=None)
     assert schedule.check_due() == 2
