@@ -169,7 +169,7 @@ def check_may_release(
     `within` is how long the second factor counts if it was confirmed for a sealed order of several releases.
     """
     check_permission(person, RELEASE)
-    _check_administrators()
+    check_administrators()
     _check_other_person(person, operation)
     check_transition(operation, Status.SENDING)
     seals.check_record(operation, list(operation.approvals.all()), None, trusts_digests=True)
@@ -195,7 +195,7 @@ def _check_not_paid(operation: Operation) -> None:
         raise errors.OperationError(Refusal.RESOLUTION_PENDING, resolution=pending.reference)
 
 
-def _check_administrators() -> None:
+def check_administrators() -> None:
     """Raises AdministratorsMissingError while fewer are active than two people who check each other."""
     required = settings.ADMINISTRATORS_TO_SEND
     if required and active_administrators().count() < required:

@@ -35,15 +35,19 @@ def due_rows(table: TableRetention, now: datetime) -> QuerySet[Model]:
 def prune_due() -> int:
     """Once a day by one process of all machines: delete what is due; returns how many rows.
 
-    A round that leaves some, or fails, releases its lease, so that the next round continues at once.
+    A round that leaves some, or is asked to stop, releases its lease, so that the next round continues at once. After
+    one that fails, the next round waits until the lease expires.
     """
     lease = acquire_lease("prune", LEASE_DURATION)
     if lease is None:
         return 0
-    with lease:
+    try:
         deleted = prune(batches=BATCHES_AT_ONCE)
-        if not any(map(_has_due_rows, declared_tables())):
-            lease.release(free_at=clock.now() + INTERVAL)
+        is_over = not any(map(_has_due_rows, declared_tables()))
+    except background.StopRequestedError:
+        lease.release()
+        raise
+    lease.release(free_at=clock.now() + INTERVAL if is_over else None)
     return deleted.total()
 
 

@@ -295,7 +295,7 @@ TEAM = (
     Safeguard(
         "nothing is sent until two administrators are active",
         "backoffice.operations.policy:check_may_release",
-        {"    _check_administrators()\n": ""},
+        {"    check_administrators()\n": ""},
         f"{_TEAM}::test_nothing_is_sent_until_two_administrators_are_active",
     ),
     Safeguard(

@@ -60,10 +60,14 @@ class PostRedirectGetMiddleware:
         return HttpResponseRedirect(_store(request, response), status=303)
 
 
-def submission_id(request: HttpRequest) -> uuid.UUID:
-    """The id of the submitted form, so that submitting it twice creates one thing; a new one if it has none."""
+def submission_id(*sources: QueryDict) -> uuid.UUID:
+    """The id of a form, from the first of these that has one; otherwise a new one.
+
+    What a form creates has its id, so that submitting it twice creates one thing.
+    """
+    given = next(filter(None, (source.get("submission", "") for source in sources)), "")
     try:
-        return uuid.UUID(request.POST.get("submission") or request.GET.get("submission", ""))
+        return uuid.UUID(given)
     except ValueError:
         return uuid.uuid4()
 

@@ -199,7 +199,7 @@ def _numbers_filled_in(typed: QueryDict) -> list[int]:
 def invite(request: StaffRequest) -> HttpResponse:
     """Show the form, add or remove a person, or prepare one invitation for each person."""
     submitted = request.POST if request.method == "POST" else None
-    form, submission = InvitationsForm(submitted), submission_id(request)
+    form, submission = InvitationsForm(submitted), submission_id(request.POST)
     if form.is_bound and (before := form.submitted_before(submission, request.user)):
         messages.info(request, gettext("This form was already submitted. Each person was invited once."))
         return _prepared_page(before)

@@ -96,7 +96,7 @@ def _before_submission(problem: str) -> str:
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def propose(request: StaffRequest) -> HttpResponse:
     """Submit the draft for approval, as it was reviewed. A refusal keeps it."""
-    before = Operation.objects.filter(pk=submission_id(request), preparer=request.user).first()
+    before = Operation.objects.filter(pk=submission_id(request.POST), preparer=request.user).first()
     if before is not None:
         messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
         return redirect(before)
@@ -111,7 +111,7 @@ def propose(request: StaffRequest) -> HttpResponse:
     try:
         _check(draft, policy, staffing)
         operation = prepare_operation(
-            submission_id(request),
+            submission_id(request.POST),
             actor=request.user,
             kind=ApprovalPolicyKind.name,
             payload=_payload(draft, policy, form.cleaned_data["reason"]),
@@ -141,7 +141,7 @@ def _review_page(
     staffing: Staffing,
     status: int = 200,
 ) -> HttpResponse:
-    payload, submission = _payload(draft, policy), submission_id(request)
+    payload, submission = _payload(draft, policy), submission_id(request.POST)
     kind = KINDS[ApprovalPolicyKind.name]
     subject = Subject(submission, kind, payload, request.user.pk, str(request.user), clock.now())
     replayed = replay(draft.document, clock.now())

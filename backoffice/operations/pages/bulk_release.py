@@ -160,7 +160,7 @@ def confirm(request: StaffRequest) -> HttpResponse:
 
 def _earlier_submission(request: StaffRequest) -> BulkRelease | None:
     """The bulk release that the same form has started before, such as by a double click."""
-    return BulkRelease.objects.filter(pk=submission_id(request), released_by=request.user).first()
+    return BulkRelease.objects.filter(pk=submission_id(request.POST), released_by=request.user).first()
 
 
 @sensitive_post_parameters("code", "otp")

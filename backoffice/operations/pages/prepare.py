@@ -221,7 +221,7 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     if duplicate is not None:
         return _refused(request, kind, form, waiting=DuplicateUnknownError(duplicate.reference, duplicate.pk))
     try:
-        check_recipients(submission_id(request), KINDS[kind.name], form.payload())
+        check_recipients(submission_id(request.POST, request.GET), KINDS[kind.name], form.payload())
     except OperationError as exc:
         form.add_error(kind.recipient_field or None, str(exc))
         return _refused(request, kind, form)
@@ -238,7 +238,7 @@ def _prepare(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
 
     The same form submitted again is answered with its operation, before the provider is read.
     """
-    submission, form = submission_id(request), kind.form_type(request.POST)
+    submission, form = submission_id(request.POST, request.GET), kind.form_type(request.POST)
     before = earlier_submission(request.user, submission, request.POST.get("digest", ""))
     if before is not None:
         messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
@@ -293,7 +293,7 @@ def _unexplained_duplicates(
     if payload.duplicate_reason:
         return []
     found = duplicate_payments(kind.recipient(payload).key, kind.exposure(payload))
-    duplicates = list(found.exclude(pk=submission_id(request))[:SHOWN_DUPLICATES])
+    duplicates = list(found.exclude(pk=submission_id(request.POST, request.GET))[:SHOWN_DUPLICATES])
     duplicates += batches_paying(kind.recipient(payload).key, kind.exposure(payload))[:SHOWN_DUPLICATES]
     if duplicates and not form.cleaned_data["duplicate_confirmed"]:
         form.add_error("duplicate_confirmed", gettext("Confirm that this is an additional payment."))
@@ -325,7 +325,7 @@ def _form_page(
         "fields": select_template(
             [f"operations/kinds/{kind.name}_form.html", "operations/_default_form.html"]
         ),
-        "submission": submission_id(request),
+        "submission": submission_id(request.POST, request.GET),
         "balances": reported,
         "full_balances": full_balances(kind, form, reported),
         "choice": lambda: RecipientChoiceForm(
@@ -338,7 +338,7 @@ def _form_page(
 def _review_page(
     request: StaffRequest, kind: OperationKind[Any], form: KindForm, *, changed: bool = False
 ) -> HttpResponse:
-    submission, payload = submission_id(request), form.payload()
+    submission, payload = submission_id(request.POST, request.GET), form.payload()
     digest, debit = content_digest(submission, kind.name, payload.stored()), kind.debit(payload)
     subject = Subject(submission, KINDS[kind.name], payload, request.user.pk, str(request.user), clock.now())
     policy = selectors.current_policy()
@@ -374,7 +374,7 @@ def _with_submission(request: StaffRequest) -> str:
 def _keep_draft(request: StaffRequest, kind: OperationKind[Any]) -> None:
     """Keep in the session what was typed, for the last few forms; no secret."""
     typed = {name: value for name, value in _typed(request, kind).items() if name not in _NOT_TYPED}
-    drafts = request.session.get(_DRAFTS, {}) | {str(submission_id(request)): typed}
+    drafts = request.session.get(_DRAFTS, {}) | {str(submission_id(request.POST, request.GET)): typed}
     request.session[_DRAFTS] = dict(list(drafts.items())[-MAX_DRAFTS:])
 
 

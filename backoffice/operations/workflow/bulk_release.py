@@ -37,7 +37,6 @@ from backoffice.operations.errors import (
     OtpUsedError,
     PaymentsPausedError,
     PermissionMissingError,
-    PolicyAlteredError,
     SecondFactorStaleError,
 )
 from backoffice.operations.kinds.registry import KINDS
@@ -75,7 +74,6 @@ _STOPPING = (
     OtpUsedError,
     PaymentsPausedError,
     PermissionMissingError,
-    PolicyAlteredError,
     SecondFactorStaleError,
 )
 
@@ -87,7 +85,7 @@ def start_bulk_release(
     """Order these approved operations, at most MAX_OPERATIONS, to be sent with the content that was shown.
 
     Idempotent: the form carries the id, so a second submission finds the first. Raises PermissionMissingError,
-    AccountRestrictedError and SecondFactorStaleError.
+    AccountRestrictedError, AdministratorsMissingError and SecondFactorStaleError.
     """
     policy.check_permission(actor, RELEASE)
     if (existing := BulkRelease.objects.filter(pk=pk).first()) is not None:
@@ -122,6 +120,7 @@ def continue_bulk_release(
 
 def _confirm(bulk_release: BulkRelease, actor: User, second_factor_at: datetime | None) -> None:
     """Seal and audit the order, and have a worker carry it out."""
+    policy.check_administrators()
     policy.check_second_factor(second_factor_at)
     if bulk_release.released_by_id != actor.pk or second_factor_at is None:
         raise PermissionMissingError
@@ -145,12 +144,17 @@ def release_with_code(
     """Release what waits for a one-time code, with this one: one operation, or `OPERATIONS_PER_CODE` if the provider
     takes a code several times. False if none was released.
 
-    Raises PaymentsPausedError, SecondFactorStaleError, PermissionMissingError and OtpUsedError.
+    Raises what concerns every operation (`_STOPPING`) if none was released before.
     """
     most = 1 if provider_profile().otp_single_use else OPERATIONS_PER_CODE
     released = 0
     for item in waiting_for_code(bulk_release)[:_TRIED_WITH_CODE]:
-        released += _release_one(item, actor, second_factor_at, otp=otp)
+        try:
+            released += _release_one(item, actor, second_factor_at, otp=otp)
+        except _STOPPING:
+            if not released:
+                raise
+            break
         if released == most:
             break
     return released > 0

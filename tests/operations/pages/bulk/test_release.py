@@ -37,7 +37,6 @@ from backoffice.operations.pages.bulk_release import SendSelection
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow.bulk_release import ORDER_VALID, release_pending, start_bulk_release
-from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations import steps
@@ -46,7 +45,6 @@ from tests.operations.conftest import SignIn
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.pages.bulk.steps import with_other_content
 from tests.operations.steps import text_of
-from tests.policies.versions import put_in_effect
 
 pytestmark = pytest.mark.django_db
 SEND = "/operations/send/"
@@ -324,26 +322,32 @@ def test_a_second_factor_that_is_stale_when_the_worker_starts_releases_nothing(
     assert Release.objects.count() == 1, "confirmed again on the page"
 
 
-@pytest.mark.parametrize("cause", ["account", "administrators", "policy", "permission"])
+@pytest.mark.parametrize("cause", ["account", "administrators", "permission"])
 def test_what_concerns_every_operation_ends_the_order_and_can_be_continued(
     as_approver: Client, preparer: User, approver: User, settings: Settings, cause: str
 ) -> None:
-    put_in_effect({"levels": [{"needed": 1}]})
     bulk_release = start(*(approved_conversion(preparer, approver) for _ in range(2)), actor=approver)
     match cause:
         case "account":
             factories.break_glass(approver)
         case "administrators":
             settings.ADMINISTRATORS_TO_SEND = 20
-        case "policy":
-            with lifted(connection):
-                PolicyVersion.objects.update(document={"rules": []})
         case "permission":
             approver.groups.clear()
     carry_out(bulk_release)
     assert not Release.objects.exists()
     assert [item.refusal for item in bulk_release.items.all()] == [None, None]
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).count() <= 1
+    refused = as_approver.post(bulk_release.get_absolute_url())
+    assert not BulkRelease.objects.filter(is_pending=True).exists(), (
+        "the page says why it cannot be continued"
+    )
+    if cause == "administrators":
+        assert "Two administrators must be active" in text_of(refused)
+        settings.ADMINISTRATORS_TO_SEND = 0
+        as_approver.post(bulk_release.get_absolute_url())
+        carry_out(bulk_release)
+        assert Release.objects.count() == 2
 
 
 @pytest.mark.parametrize("change", ["person", "second factor", "another operation", "no audit entry"])
