@@ -17,10 +17,7 @@ class Refusal(TextChoices):
     """Why it was refused. The label is the sentence, with its parameters in braces."""
 
     REFUSED = "refused", _("This could not be done. Nothing was changed.")
-    PERMISSION_MISSING = (
-        "permission_missing",
-        _("You do not have permission to do this. Nothing was changed."),
-    )
+    PERMISSION_MISSING = "permission_missing", _("You do not have permission to do this. Nothing was changed.")
     ACCOUNT_RESTRICTED = (
         "account_restricted",
         _(

@@ -186,7 +186,7 @@ def test_what_an_open_incident_calls_executed_is_released_only_once_it_is_acknow
         approved, kind=IncidentKind.EXECUTED_AFTER_ALL, evidence={"transaction": "T-7"}
     )
     html = text_of(show(as_approver, approved))
-    assert "acknowledge it first" in html
+    assert "acknowledge the incident first" in html
     assert "Send</button>" not in html
     with pytest.raises(OperationError) as refused:
         factories.release(approved, approver)
