@@ -17,7 +17,10 @@ class Refusal(TextChoices):
     """Why it was refused. The label is the sentence, with its parameters in braces."""
 
     REFUSED = "refused", _("This could not be done. Nothing was changed.")
-    PERMISSION_MISSING = "permission_missing", _("You do not have permission to do this. Nothing was changed.")
+    PERMISSION_MISSING = (
+        "permission_missing",
+        _("You do not have permission to do this. Nothing was changed."),
+    )
     ACCOUNT_RESTRICTED = (
         "account_restricted",
         _(
@@ -301,8 +304,8 @@ class Refusal(TextChoices):
     OPEN_INCIDENT = (
         "open_incident",
         _(
-            "According to an open incident, this may already be paid. Compare the records and acknowledge the "
-            "incident first."
+            "According to an open incident, this may already be paid. Compare the records and acknowledge the incident "
+            "first."
         ),
     )
     RESOLUTION_PENDING = (
@@ -573,12 +576,11 @@ class Refusal(TextChoices):
 ANYBODY = "-"
 """The parameter `preparer` of a refusal that does not depend on the preparer."""
 _STATUS_LABELS = dict(Status.choices)
-_HOURS_BEFORE = "24"  # of refusals recorded without the parameter `hours`
 
 
 def sentence(refusal: Mapping[str, str]) -> str:
     """A stored refusal (its code and parameters) in words, with its time in the reader's time zone."""
-    shown = {"hours": _HOURS_BEFORE, **refusal}
+    shown = {"hours": "24", **refusal}  # it was recorded without the hours before they could be set
     if "until" in refusal:
         shown["until"] = local_time_of_iso(refusal["until"])
     if refusal["code"] in {Refusal.STATUS_CHANGED, Refusal.OUTCOME_KNOWN}:
