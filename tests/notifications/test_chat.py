@@ -47,7 +47,7 @@ def test_a_message_arrives_with_reference_and_link(waiting: None, receiver: Http
     message = json.loads(body)
     assert "Waits for your decision (Withdrawal)" in message["message"]
     assert "https://office.example/operations/" in message["message"]
-    assert "250" not in message["title"]
+    assert "250,000" not in message["title"]
 
 
 def test_the_url_is_stored_encrypted(approver: User, chat_url: str) -> None:
