@@ -109,7 +109,7 @@ def _create_role(server: "psycopg.Connection[tuple[object, ...]]", url: str, rep
 def _arrange(
     inside: "psycopg.Connection[tuple[object, ...]]", database: str, *, runs: str, owns: str, report: Report
 ) -> None:
-    """Set the owners, and revoke what nobody else may do. Each statement changes nothing the second time."""
+    """Set the owners, and revoke all rights of others. Idempotent."""
     if _exists(inside, "SELECT 1 FROM pg_class WHERE relkind = 'r' AND pg_get_userbyid(relowner) = %s", runs):
         inside.execute(SQL("REASSIGN OWNED BY {} TO {}").format(Identifier(runs), Identifier(owns)))
         report(f"The tables of {runs} belong to {owns} now")

@@ -228,8 +228,8 @@ def _log_faults(
 def _is_released_by(release: Release, operation: Operation, entries: Sequence[Entry]) -> bool:
     """Whether the newest entry about sending is this release; a release that was claimed is used up.
 
-    One that was renewed after a refused code counts as that of the person who released it last. An entry that somebody
-    adds later does not make a used release valid again: the attempt that it orders was claimed.
+    A release that was renewed after a refused code counts as that of the person who released the operation last. An
+    entry inserted later does not make a used release valid again: the attempt that it orders was claimed.
     """
     claimed = sum(1 for entry in entries if entry.action == Action.OPERATION_CLAIMED)
     if (release.attempt_number or 1) <= claimed:

@@ -1,4 +1,4 @@
-"""Escalate what waits too long for an approval to the next level, and what nobody can approve to administrators.
+"""Escalate operations: to the next level after too long a wait, to administrators if there are too few approvers.
 
 A job of the sweeper; each level of an operation is escalated once. The audit entry names the people, who are notified.
 """

@@ -117,8 +117,8 @@ def as_counted(approval: Approval, person: Person) -> Person:
 def delegation_to_approve(person: User, operation: Operation) -> Delegation | None:
     """The delegation by which this person approves at the open level; None in the own right.
 
-    Raises OperationError (`Refusal.ON_LEAVE`) for somebody who has a stand-in now, NotInLevelError for somebody who can
-    approve neither for themselves nor for another, and as `required_levels`.
+    Raises OperationError (`Refusal.ON_LEAVE`) for a person who is on leave now, NotInLevelError for one who can approve
+    neither as themselves nor as a stand-in, and as `required_levels`.
     """
     delegations = list(in_effect().filter(Q(person=person) | Q(stand_in=person)).select_related("stand_in"))
     own = next((one for one in delegations if one.person_id == person.pk), None)

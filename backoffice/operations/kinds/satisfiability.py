@@ -35,7 +35,7 @@ def check_policy_stays_satisfiable(before: Staffing, after: Staffing) -> None:
     """Raises PolicyUnsatisfiableError if a change of people would leave the policy in effect unsatisfiable.
 
     Only for what the change causes, so a rule that already lacked people does not hide another one. The rules of the
-    settings name nobody, so they are not checked.
+    settings name no person, so they are not checked.
     """
     try:
         policy = policy_in_effect()

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.core.models import AnsweredForm
-from backoffice.core.web.submissions import KEPT, PARAMETER
+from backoffice.core.web.submissions import KEPT, PARAMETER, submission_id
 from tests.factories import PASSWORD
 
 SignIn = Callable[[Client, User], Client]
@@ -96,3 +98,11 @@ def test_a_page_with_a_secret_is_never_stored(as_preparer: Client, address: str)
     answer = as_preparer.post(address, {"old_password": PASSWORD}, headers=BY_A_BROWSER)
     assert answer.status_code in {200, 422}
     assert not AnsweredForm.objects.exists()
+
+
+def test_a_form_keeps_its_id_and_gets_a_new_one_if_it_has_none() -> None:
+    first, second = UUID(int=1), UUID(int=2)
+    submitted, in_address = QueryDict(f"submission={first}"), QueryDict(f"submission={second}")
+    assert submission_id(submitted, in_address) == first
+    assert submission_id(QueryDict("submission="), in_address) == second
+    assert submission_id(QueryDict()) != submission_id(QueryDict("submission=of no form")) != first

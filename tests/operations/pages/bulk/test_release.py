@@ -1,6 +1,7 @@
 """Sending several approved operations from the list: the confirmation, the releases, and the progress of each."""
 
 import re
+from contextlib import nullcontext
 from datetime import timedelta
 from decimal import Decimal
 from itertools import count
@@ -12,6 +13,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from pydantic import SecretStr
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
@@ -23,7 +25,8 @@ from backoffice.operations import jobs
 from backoffice.operations.batches import control
 from backoffice.operations.delivery import expected_wait
 from backoffice.operations.delivery.expected_wait import expected_seconds, seconds_per_payment
-from backoffice.operations.errors import SecondFactorStaleError
+from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.errors import PaymentsPausedError, SecondFactorStaleError
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import pause_payments
@@ -36,7 +39,13 @@ from backoffice.operations.pages import bulk_release as bulk_release_pages
 from backoffice.operations.pages.bulk_release import SendSelection
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow import approvals
-from backoffice.operations.workflow.bulk_release import ORDER_VALID, release_pending, start_bulk_release
+from backoffice.operations.workflow import bulk_release as bulk_release_workflow
+from backoffice.operations.workflow.bulk_release import (
+    ORDER_VALID,
+    release_pending,
+    release_with_code,
+    start_bulk_release,
+)
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations import steps
@@ -219,6 +228,33 @@ def test_a_code_that_the_provider_takes_several_times_releases_several_operation
     more = start(*(factories.approved(preparer, approver) for _ in range(2)), actor=approver)
     carry_out(more)
     assert "Send next 2 operations</button>" in text_of(as_approver.get(more.get_absolute_url()))
+
+
+@pytest.mark.parametrize("released_before", [0, 1])
+def test_a_stop_is_reported_only_if_the_code_has_released_nothing(
+    preparer: User,
+    approver: User,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    released_before: int,
+) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text("otp_single_use = false")
+    settings.GATEWAY_PROFILE = str(profile)
+    bulk_release = start(*(factories.approved(preparer, approver) for _ in range(2)), actor=approver)
+
+    def release_until_paused(*arguments: Any, **options: Any) -> Operation:
+        if Release.objects.count() == released_before:
+            raise PaymentsPausedError
+        return release_operation(*arguments, **options)
+
+    monkeypatch.setattr(bulk_release_workflow, "release_operation", release_until_paused)
+    with nullcontext() if released_before else pytest.raises(PaymentsPausedError):
+        assert release_with_code(
+            bulk_release, actor=approver, second_factor_at=timezone.now(), otp=SecretStr("111111")
+        )
+    assert Release.objects.count() == released_before
 
 
 def test_a_code_that_was_used_is_reported_and_held_against_no_operation(
