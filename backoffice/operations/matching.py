@@ -10,8 +10,8 @@ response contained a transaction id is matched by that id. Otherwise a transacti
 
 A single candidate is still rejected when the balance after it equals the balance we saw before sending, when
 it is older than the watermark and the provider did not accept our request, or when it has no time. A few seconds
-older counts as newer, unless another attempt of the balance was open meanwhile. Several candidates are never
-resolved automatically: people decide.
+older counts as newer; if another attempt of the balance was open meanwhile, only where the balance before it is the
+one we saw before sending. Several candidates are never resolved automatically: people decide.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ from backoffice.operations.models.reason_codes import CheckResult, MismatchReaso
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, TransactionRecord
 
-# A transaction this much older than the watermark still counts as newer, unless the attempt was sent beside another.
+# A transaction this much older than the watermark still counts as newer; beside another attempt only by its balance.
 TIME_TOLERANCE = timedelta(seconds=5)
 # More than the provider's list may be read before a claim (`send.PREFLIGHT_SECONDS`), with what was read in advance.
 LONGEST_READING = timedelta(minutes=2)
@@ -173,17 +173,24 @@ def _mismatch(operation: Operation, attempt: Attempt, record: TransactionRecord)
         return MismatchReason.BALANCE_AS_BEFORE
     if record.created_at >= watermark_time:
         return None
-    if record.created_at >= watermark_time - TIME_TOLERANCE and not _was_sent_beside_another(attempt):
+    if record.created_at >= watermark_time - TIME_TOLERANCE and (
+        is_next_after_watermark(attempt, record) or not _was_sent_beside_another(attempt)
+    ):
         return None
     return _mismatch_of_an_older(operation, attempt, record)
+
+
+def is_next_after_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
+    """Whether the balance before this transaction is reported, and is the one that we saw before sending."""
+    return record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
 
 
 def _was_sent_beside_another(attempt: Attempt) -> bool:
     """Whether another attempt of the balance was open when this one began, and could still be executed.
 
     Then the balance may have changed between a similar transaction and our watermark, so that `_preceded_watermark`
-    does not show that one as older, and only its time can. A watermark without a balance may be from a reading during
-    the request before (`send.SendingRun.read_beside`), whose attempt was closed since.
+    does not show that one as older. Only its time can, or the balance before it. A watermark without a balance may be
+    from a reading during the request before (`send.SendingRun.read_beside`), whose attempt was closed since.
     """
     sent_at = attempt.watermark_provider_time
     if sent_at is None:
@@ -202,10 +209,7 @@ def _mismatch_of_an_older(
 ) -> MismatchReason | None:
     if operation.status == Status.UNKNOWN:
         return MismatchReason.OLDER_AND_NOT_ACCEPTED
-    follows_watermark = (
-        record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
-    )
-    if not follows_watermark:
+    if not is_next_after_watermark(attempt, record):
         return MismatchReason.OLDER_AND_OTHER_BALANCE
     return None
 

@@ -148,7 +148,7 @@ PROOF = (
     Safeguard(
         "what is older than the request by its time is not taken without the balance",
         "backoffice.operations.matching:_mismatch_of_an_older",
-        {"    if not follows_watermark:\n": "    if follows_watermark is None:\n"},
+        {"    if not is_next_after_watermark(attempt, record):\n": "    if False:\n"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_an_accepted_attempt_takes_an_older_c"
             "andidate_only_by_its_balance_before"
@@ -156,7 +156,7 @@ PROOF = (
     ),
     Safeguard(
         "a balance that was not provided matches nothing",
-        "backoffice.operations.matching:_mismatch_of_an_older",
+        "backoffice.operations.matching:is_next_after_watermark",
         {"record.previous_balance is not None and record": "record.previous_balance is None or record"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_an_accepted_attempt_takes_an_older_c"
@@ -220,10 +220,19 @@ PROOF = (
     Safeguard(
         "beside another open attempt an older transaction is no candidate",
         "backoffice.operations.matching:_mismatch",
-        {" and not _was_sent_beside_another(attempt)": ""},
+        {" or not _was_sent_beside_another(attempt)": " or True"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_a_candidate_that_is_seconds_older_is_r"
             "ejected_if_another_attempt_of_the_balance_was_open[10-unknown]"
+        ),
+    ),
+    Safeguard(
+        "of older transactions beside another open attempt only the next one after the watermark is a candidate",
+        "backoffice.operations.matching:is_next_after_watermark",
+        {" and record.previous_balance == attempt.watermark_balance": ""},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_beside_another_attempt_only_the_next_transac"
+            "tion_after_the_watermark_counts_as_newer[1-unknown]"
         ),
     ),
     Safeguard(

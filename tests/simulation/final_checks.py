@@ -65,9 +65,12 @@ def _check_every_debit_is_reported(
 
 
 def _is_provable(oracle: Oracle, attempt: AttemptRow, record: SimulatedTransaction) -> bool:
-    """Beside another unknown outcome of the balance, a time just before the request's proves nothing: people decide."""
+    """Beside another unknown outcome of the balance, a time just before the request's proves nothing: people decide,
+    unless the balance before the record is the one that the request found.
+    """
     is_after = attempt.mark is not None and record.created_at >= attempt.mark
-    return is_after or attempt.pk not in oracle.side_by_side
+    is_next = record.previous_balance == attempt.balance_before
+    return is_after or is_next or attempt.pk not in oracle.side_by_side
 
 
 def _figures(office: HistoryActions, steps: int) -> SimulationFigures:

@@ -20,7 +20,7 @@ from backoffice.core.web.request_context import about_operation
 from backoffice.ledger.provider_list import ListReading
 from backoffice.operations.delivery.record import next_check_time, release_balance
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import MatchResult, claim_transaction, find_match
+from backoffice.operations.matching import MatchResult, claim_transaction, find_match, is_next_after_watermark
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import CheckResult, ClosingReason, coded
 from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
@@ -143,7 +143,7 @@ def _earliest_claim_time(operation: Operation, attempt: Attempt, record: Transac
 
 def _follows_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
     """Whether the balance did not change between our watermark and this transaction, as far as reported."""
-    return record.previous_balance is None or record.previous_balance == attempt.watermark_balance
+    return record.previous_balance is None or is_next_after_watermark(attempt, record)
 
 
 def _check_result(

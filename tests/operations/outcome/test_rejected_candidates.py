@@ -81,6 +81,20 @@ def test_a_candidate_that_is_seconds_older_is_rejected_if_another_attempt_of_the
     assert confirmed(operation, provider, record("T-7", createdAt=earlier.isoformat())).status == status
 
 
+@pytest.mark.parametrize(("too_much", "status"), [(0, Status.SUCCEEDED), (1, Status.UNKNOWN)])
+def test_beside_another_attempt_only_the_next_transaction_after_the_watermark_counts_as_newer(
+    provider: StubProvider, preparer: User, approver: User, too_much: int, status: Status
+) -> None:
+    sent(provider, preparer, approver, (502, "bad gateway"), amount=Decimal(10))
+    operation = sent(provider, preparer, approver, (502, "bad gateway"))
+    let_pass(listing_delay())
+    attempt = operation.attempts.get()
+    assert attempt.watermark_provider_time
+    earlier = (attempt.watermark_provider_time - timedelta(seconds=3)).isoformat()
+    found = record("T-7", createdAt=earlier, prevBalance=BALANCE + too_much)
+    assert confirmed(operation, provider, found).status == status
+
+
 @pytest.mark.parametrize(("is_balance_read", "status"), [(True, Status.SUCCEEDED), (False, Status.UNKNOWN)])
 def test_without_a_balance_the_same_holds_beside_an_attempt_that_was_closed_while_the_list_was_read(
     provider: StubProvider, preparer: User, approver: User, is_balance_read: bool, status: Status
