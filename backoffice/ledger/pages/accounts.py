@@ -71,6 +71,7 @@ VIEW = "ledger.view_balance"
 # The kinds of operation that debit a balance; the template offers those that exist and that the person may
 # prepare.
 _FIAT_KINDS, _CRYPTO_KINDS = ("conversion", "withdrawal", "transfer"), ("wallet_transfer",)
+_TOTALS = ("total_received", "total_sent", "transaction_count")
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,10 @@ def _currency_rows(supported: CachedValue[list[SupportedCurrency]] | None) -> di
 
 
 def _balance_cards(known: list[Balance]) -> dict[str, Any]:
+    """Each balance with its trend, and the names of the totals that are reported for at least one of them.
+
+    A provider may report no totals. Then the table is left out: it would only repeat the balances.
+    """
     snapshots = snapshots_since(timezone.now() - 2 * TREND_PERIOD)
     positions = [
         BalanceCard(
@@ -171,7 +176,8 @@ def _balance_cards(known: list[Balance]) -> dict[str, Any]:
         )
         for balance in known
     ]
-    return {"positions": positions}
+    totals = [name for name in _TOTALS if any(getattr(balance, name) is not None for balance in known)]
+    return {"positions": positions, "totals": totals}
 
 
 def _resolve_holder(form: AccountHolderForm) -> AccountHolder | None:

@@ -124,6 +124,31 @@ def test_the_last_reported_balances_are_shown_with_their_age(reader: Client) -> 
         assert part in html
 
 
+def test_totals_that_no_balance_has_are_left_out_and_with_all_of_them_the_table(reader: Client) -> None:
+    balance("NGN")
+    balance("USD")
+    Balance.objects.update(total_received=None, total_sent=None)
+    html = text(reader.get(BALANCES))
+    headings = re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', html)
+    assert headings == ["Currency", "Balance", "Transactions", "Age"]
+    assert "Not provided" not in html
+    Balance.objects.update(transaction_count=None)
+    html = text(reader.get(BALANCES))
+    assert "<table" not in html
+    assert html.count("8,412,090.55") == 2
+    assert "Not provided" not in html
+
+
+def test_a_total_that_one_balance_lacks_is_a_dash_and_is_read_aloud_in_words(reader: Client) -> None:
+    balance("NGN")
+    balance("USD")
+    Balance.objects.filter(currency="USD").update(total_sent=None)
+    html = text(reader.get(BALANCES))
+    assert html.count("32,787,909.45") == 1
+    dash = '<span class="none" aria-hidden="true">\N{EN DASH}</span><span class="sr">Not provided</span>'
+    assert html.count(dash) == html.count("Not provided") == 1
+
+
 def test_balances_are_read_and_stored(reader: Client, sandbox: SandboxProcess) -> None:
     html = text(reader.get(f"{BALANCES}now/"))
     stored = Balance.objects.get(currency="NGN")
