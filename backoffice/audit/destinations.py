@@ -55,7 +55,7 @@ class ProblemCode(TextChoices):
     NOT_REACHED = "not_reached", _("It cannot be reached.")
     NO_ANSWER = "no_answer", _("It did not respond completely and in time.")
     REFUSED = "refused", _("It responded to {method} with status {status}.")
-    TOO_LARGE = "too_large", _("It sent back more than {limit:,} bytes.")
+    TOO_LARGE = "too_large", _("It sent back more than {limit} bytes.")
 
 
 class DestinationError(Exception):

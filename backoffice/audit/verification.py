@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.canonical import GENESIS, canonical_time, digest
 from backoffice.audit.models import SENTENCES, ChainHead, Entry, hashed_members
-from backoffice.core.web.formatting import code_sentence, exact_zoned_time
+from backoffice.core.web.formatting import code_sentence, exact_zoned_time, format_count
 
 CHUNK_SIZE = 2000
 
@@ -32,12 +32,12 @@ class FaultCode(TextChoices):
     CHECKPOINT_CHANGED = "checkpoint_changed", _("missing, or its hash differs from the one verified earlier")
     UNREADABLE = "unreadable", _("unreadable: one of its fields is invalid")
     NO_TIME = "no_time", _("unreadable: its time is invalid")
-    MISSING = "missing", _("missing; the next one is entry {other:,}")
+    MISSING = "missing", _("missing; the next one is entry {other}")
     NOT_FOLLOWING = "not_following", _("does not follow the entry before it")
     CONTENT_CHANGED = "content_changed", _("content does not match its hash")
     HEAD_MISSING = "head_missing", _("the record of the newest entry is missing")
-    CUT_OFF = "cut_off", _("missing; the log was cut off: entry {other:,} is recorded as the newest")
-    BEYOND_HEAD = "beyond_head", _("later than entry {other:,}, which is recorded as the newest")
+    CUT_OFF = "cut_off", _("missing; the log was cut off: entry {other} is recorded as the newest")
+    BEYOND_HEAD = "beyond_head", _("later than entry {other}, which is recorded as the newest")
     HEAD_DIFFERS = "head_differs", _("the record of the newest entry has another hash")
     OTHER_AT_CHECKPOINT = (
         "other_at_checkpoint",
@@ -45,7 +45,7 @@ class FaultCode(TextChoices):
     )
     BEFORE_CHECKPOINT = (
         "before_checkpoint",
-        _("missing; the log ends at entry {other:,}, before the checkpoint at {destination}"),
+        _("missing; the log ends at entry {other}, before the checkpoint at {destination}"),
     )
     CHECKPOINT_FORGED = "checkpoint_forged", _("the signature of its checkpoint at {destination} is invalid")
     CHECKPOINT_KEY_UNKNOWN = (
@@ -76,7 +76,7 @@ def fault_sentence(fault: Mapping[str, Any]) -> str:
     """A recorded fault in words; `none` if there was none."""
     if not fault:
         return gettext("none")
-    position, problem = f"{fault['position']:,}", code_sentence(FaultCode, fault)
+    position, problem = format_count(fault["position"]), code_sentence(FaultCode, fault)
     if "action" not in fault:
         return gettext("entry {position}: {problem}").format(position=position, problem=problem)
     time = exact_zoned_time(datetime.fromisoformat(fault["at"]))
@@ -116,7 +116,7 @@ class ChainVerification:
             "{count} entries verified; the audit log is intact",
             self.verified,
         )
-        return sentence.format(count=f"{self.verified:,}")
+        return sentence.format(count=format_count(self.verified))
 
 
 def verify_chain() -> ChainVerification:

@@ -38,7 +38,7 @@ class FailureCode(TextChoices):
     )
     CELL_TOO_LONG = (
         "cell_too_long",
-        _("A cell has more than {limit:,} characters, the limit of Excel. Export as CSV."),
+        _("A cell has more than {limit} characters, the limit of Excel. Export as CSV."),
     )
     QUOTA_OF_PERSON = (
         "quota_of_person",

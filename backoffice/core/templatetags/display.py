@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.core.web.formatting import (
     exact_time,
     format_amount,
+    format_count,
     format_day,
     format_day_of_month,
     local_time,
@@ -28,6 +29,7 @@ from payments_gateway.money import CURRENCIES
 register = template.Library()
 register.filter(whole_ids)
 register.filter("day", format_day)
+register.filter("grouped", format_count)
 register.simple_tag(environment_banner)
 
 
@@ -91,9 +93,9 @@ def signed_amount(value: Decimal, currency: str) -> str:
 
 
 @register.filter
-def grouped(number: int | Decimal) -> str:
-    """`1,234,567`, or `1,531.2930`; never with an exponent."""
-    return f"{number:,f}" if isinstance(number, Decimal) else f"{number:,}"
+def rate(value: Decimal) -> str:
+    """`1,531.2930`: as many decimals as the provider reports, never with an exponent."""
+    return f"{value:,f}"
 
 
 # The client is not translated, so the names of its currencies are marked here.

@@ -28,6 +28,14 @@ def format_amount(amount: Decimal, currency: str) -> str:
     return f"{amount:,.{decimals}f}"
 
 
+_BETWEEN_THOUSANDS = {"fr": "\N{NARROW NO-BREAK SPACE}"}
+
+
+def format_count(number: int) -> str:
+    """`1,234`, grouped as in the reader's language. Amounts are the same in every language (`format_amount`)."""
+    return f"{number:,}".replace(",", _BETWEEN_THOUSANDS.get(get_language() or "", ","))
+
+
 _COUNTRIES = {
     "AE": _("United Arab Emirates"),
     "BF": _("Burkina Faso"),
@@ -205,8 +213,15 @@ def local_time_of_iso(text: str) -> str:
 
 
 def code_sentence(codes: type[TextChoices], stored: Mapping[str, Any]) -> str:
-    """A stored code and its parameters in words: the label of the code, with the parameters in its braces."""
-    return str(codes(stored["code"]).label).format(**with_error_sentence(stored))
+    """A stored code and its parameters in words: the label of the code, with the parameters in its braces.
+
+    A number among them is a count.
+    """
+    parameters = {
+        name: format_count(value) if isinstance(value, int) else value
+        for name, value in with_error_sentence(stored).items()
+    }
+    return str(codes(stored["code"]).label).format(**parameters)
 
 
 class TranslatableError(Protocol):

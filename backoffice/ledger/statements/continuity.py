@@ -20,6 +20,7 @@ from django.utils.translation import gettext
 from backoffice.core import clock, leases
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.web.formatting import format_count
 from backoffice.ledger.models import UNPLACEABLE, BalanceBreak, ContinuityCheck, Facet, Transaction
 from backoffice.ledger.statements.breaks import break_differences, examine_chain, store_breaks
 from backoffice.ledger.statements.chain_reader import landmark_before
@@ -39,7 +40,7 @@ class CappedCount:
 
     def __str__(self) -> str:
         """`1,234`, or `more than 1,000`."""
-        number = f"{self.number:,}"
+        number = format_count(self.number)
         return gettext("more than {number}").format(number=number) if self.is_more else number
 
     def __bool__(self) -> bool:

@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models import Q, Sum
 from django.utils.translation import gettext
 
+from backoffice.core.web.formatting import format_count
 from backoffice.core.web.forms import end_of_day, start_of_day
 from backoffice.core.web.pagination import Order, Page, cursor_at, paginate, queryset_reader
 from backoffice.ledger.models import CONVERSION, DayTotal, Transaction
@@ -33,8 +34,9 @@ class TransactionCount:
     def text(self) -> str:
         """`1,234`, or `About 8,000,000`: an estimate is rounded to two significant digits."""
         if self.is_exact:
-            return f"{self.number:,}"
-        return gettext("About {number}").format(number=f"{round(self.number, 2 - len(str(self.number))):,}")
+            return format_count(self.number)
+        rounded = round(self.number, 2 - len(str(self.number)))
+        return gettext("About {number}").format(number=format_count(rounded))
 
 
 def transaction_page(

@@ -22,6 +22,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.formatting import format_count
 from backoffice.ledger.accounts import OwnAccount, search_own_accounts
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions.filters import NEWEST_FIRST as NEWEST_TRANSACTIONS
@@ -233,7 +234,7 @@ def search(request: StaffRequest) -> HttpResponse:
         "text": text,
         "found": found,
         "more": list_query(found, text),
-        "newest": f"{WORDS_SEARCHED_IN:,}",
+        "newest": format_count(WORDS_SEARCHED_IN),
     }
     return render(request, "operations/search.html", context)
 

@@ -1,4 +1,4 @@
-"""How templates write money and time."""
+"""How templates write money, counts and time."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -8,6 +8,8 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone, translation
 
+from backoffice.audit.destinations import ProblemCode, problem_sentence
+from backoffice.audit.verification import ChainVerification, FaultCode, fault_sentence
 from backoffice.core.web.formatting import (
     exact_zoned_time,
     format_day,
@@ -15,6 +17,9 @@ from backoffice.core.web.formatting import (
     time_zone_text,
     zoned_time,
 )
+from backoffice.ledger.statements.continuity import CappedCount
+from backoffice.ledger.transactions.listing import TransactionCount
+from backoffice.reports.errors import FailureCode, failure_sentence
 
 MOMENT = datetime(2026, 11, 20, 9, 42, 7, tzinfo=UTC)
 
@@ -148,9 +153,47 @@ def test_only_long_ids_are_not_wrapped(text: str, written: str) -> None:
 @pytest.mark.parametrize(
     ("rate", "written"), [("1531.2930", "1,531.2930"), ("0.00000065", "0.00000065"), ("1.5E+3", "1,500")]
 )
-def test_a_rate_is_grouped_and_has_no_exponent(rate: str, written: str) -> None:
-    shown = Template("{% load display %}{{ rate|grouped }}").render(Context({"rate": Decimal(rate)}))
-    assert shown == written
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_a_rate_is_alike_in_every_language_and_has_no_exponent(
+    rate: str, written: str, language: str
+) -> None:
+    with translation.override(language):
+        assert rendered("{{ rate|rate }}", rate=Decimal(rate)) == written
+
+
+COUNTS = [
+    ("en", "999", "1,234,567"),
+    ("fr", "999", "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567"),
+]
+
+
+@pytest.mark.parametrize(("language", "small", "large"), COUNTS)
+def test_a_count_is_grouped_as_in_the_readers_language_and_an_amount_is_not(
+    language: str, small: str, large: str
+) -> None:
+    with translation.override(language):
+        assert rendered("{{ n|grouped }}", n=999) == small
+        assert rendered("{{ n|grouped }}", n=1_234_567) == large
+        assert rendered("{{ n|amount:'NGN' }}", n=Decimal(1_234_567)) == "1,234,567.00"
+
+
+@pytest.mark.parametrize(("language", "_small", "large"), COUNTS)
+def test_a_count_within_a_sentence_is_grouped_as_in_the_readers_language(
+    language: str, _small: str, large: str
+) -> None:
+    number = 1_234_567
+    fault = {"code": FaultCode.MISSING, "position": number, "other": number}
+    with translation.override(language):
+        texts = [
+            str(CappedCount(number)),
+            str(CappedCount(number, is_more=True)),
+            TransactionCount(number, is_exact=True).text,
+            str(ChainVerification(number, "")),
+            failure_sentence({"code": FailureCode.CELL_TOO_LONG, "limit": number}),
+            problem_sentence({"code": ProblemCode.TOO_LARGE, "limit": number}),
+        ]
+        assert all(text.count(large) == 1 for text in texts), texts
+        assert fault_sentence(fault).count(large) == 2
 
 
 @pytest.mark.parametrize(
