@@ -88,12 +88,12 @@ def test_after_the_link_was_sent_the_pages_say_so_and_offer_it_no_more(
     assert "<h1>One-time link</h1>" in page
 
 
-def test_overview_and_team_lead_whoever_must_act_to_the_operation(
+def test_overview_and_team_lead_whoever_must_act_to_the_page_that_does_it(
     administrator: User, second_administrator: User, invitation: Operation, sign_in: SignIn
 ) -> None:
     """Each of the two until the half was passed on; then the row says that the person has not signed in."""
     person = SetupLink.objects.get().user
-    link = f'href="{invitation.get_absolute_url()}">'
+    link = f'href="{address_of(invitation)}">'
     for reader, half in ((administrator, "the link"), (second_administrator, "the start code")):
         client = sign_in(Client(), reader)
         overview = client.get(reverse("operations:overview")).content.decode()
@@ -103,6 +103,8 @@ def test_overview_and_team_lead_whoever_must_act_to_the_operation(
         said = "link not passed on yet" if reader == administrator else "Invited, link valid until"
         assert said in team
         assert f"{link}Pass on {half}</a>" in team
+        profile = client.get(reverse("governance:person", args=[person.pk])).content.decode()
+        assert f"{link}Pass on {half}</a>" in profile
         client.post(address_of(invitation))
         for page in ("operations:overview", "governance:team"):
             assert f"Pass on {half}" not in client.get(reverse(page)).content.decode()

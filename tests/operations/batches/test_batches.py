@@ -241,6 +241,7 @@ def test_a_batch_of_new_recipients_says_so_once(sign_in: SignIn, preparer: User,
     assert html.count("<b>Largest amount</b>") == 1
     assert "<b>New recipient" not in html
     assert html.count(f'<a href="/operations/{batch.pk}/rows/?show=first">View 1 row to check first') == 2
+    assert html.count(f'href="/operations/{batch.pk}/rows/"') == 1
     rows = client.get(f"/operations/{batch.pk}/rows/?show=first").context["page"].rows
     assert [row.flag_labels for row in rows] == [["New recipient", "Largest amount"]]
 

@@ -1,5 +1,6 @@
 """Incidents and the state of what must always hold: on the overview, on pages of their own, and as metrics."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
+from tests import factories
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
@@ -117,6 +119,16 @@ def test_the_overview_links_to_open_incidents_only(
     assert "1 open incident<" in overview(as_approver)
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
     assert "open incident" not in overview(as_approver)
+
+
+def test_the_overview_leads_to_the_incidents_that_it_names(
+    as_approver: Client, administrator: User, incident: Incident
+) -> None:
+    factories.break_glass(administrator)
+    named = set(re.findall(r'href="/reconciliation/incidents/#([^"]+)"', overview(as_approver)))
+    assert named == {"account-changes", "operations-and-payments"}
+    page = text_of(as_approver.get("/reconciliation/incidents/"))
+    assert all(page.count(f'id="{section}"') == 1 for section in named)
 
 
 def test_incidents_are_shown_before_the_first_inspection(as_approver: Client, incident: Incident) -> None:
