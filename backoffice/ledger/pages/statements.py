@@ -22,7 +22,7 @@ from backoffice.ledger.statements.continuity import (
     is_checked_by_currency,
     unplaceable_count,
 )
-from backoffice.ledger.statements.statement import build_statement, statement_transactions
+from backoffice.ledger.statements.statement import build_statements, statement_transactions
 from backoffice.ledger.transactions.sql import consistent_read
 
 VIEW = "ledger.view_transaction"
@@ -92,11 +92,11 @@ def _statements_context(
 ) -> dict[str, object]:
     one = form.cleaned_data["currency"]
     if not one:
-        return {"statements": [build_statement(currency, *form.period) for currency in currencies]}
+        return {"statements": build_statements(currencies, *form.period)}
     rows = statement_transactions(one, *form.period)
     page = paginate(chain_reader.reader_of_whole_moments(rows), order=chain_reader.CHAIN_ORDER, cursor=cursor)
     return {
-        "statements": [build_statement(one, *form.period)],
+        "statements": build_statements([one], *form.period),
         "page": page,
         "lines": _statement_lines(one, page.rows),
     }

@@ -5,12 +5,13 @@ must lead from one to the other. If they do not, the breaks of the chain in the 
 where.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.ledger.models import UNPLACEABLE, BalanceBreak, BalanceSnapshot, Facet, Mirror, Transaction
@@ -120,12 +121,32 @@ class Statement:
         return self.difference == self.unexplained
 
 
-def build_statement(currency: str, since: datetime | None, until: datetime | None) -> Statement:
-    """Build the statement from day totals, partial days at both ends, and unplaceable records.
+def build_statements(
+    currencies: Sequence[str], since: datetime | None, until: datetime | None
+) -> list[Statement]:
+    """Build the statement of each currency from day totals, partial days at both ends, and unplaceable records.
 
-    Counts at most `MAX_COUNTED` breaks and unplaceable records. The cost grows with the days of the period,
-    whose totals are added up (`volumes`), not with its transactions.
+    Counts at most `MAX_COUNTED` breaks and unplaceable records of each. The cost grows with the days of the period,
+    whose totals are added up (`volumes`), not with its transactions. All currencies share the queries, except for what
+    is read up to a limit: the records at both ends, breaks and unplaceable records.
     """
+    movements = _movements(currencies, since, until)
+    missing = _missing(currencies, since, until)
+    as_of = Mirror.objects.filter(loaded_at__isnull=False).values_list("as_of", flat=True).first()
+    return [
+        _build_statement(currency, since, until, movements, missing.get(currency, 0), as_of)
+        for currency in currencies
+    ]
+
+
+def _build_statement(
+    currency: str,
+    since: datetime | None,
+    until: datetime | None,
+    movements: Mapping[tuple[str, str], MovementTotals],
+    missing: int,
+    as_of: datetime | None,
+) -> Statement:
     before, first = (
         links_around(currency, since) if since else (None, next(links_after(currency, None), None))
     )
@@ -135,20 +156,19 @@ def build_statement(currency: str, since: datetime | None, until: datetime | Non
     if opening is None and first is not None and has_moved:
         opening = first.before
     breaks, unexplained = _break_sum(currency, since, until)
-    received, sent, unknown = _movements(currency, since, until)
     return Statement(
         currency=currency,
         opening=opening,
         closing=last.after if has_moved and last is not None else opening,
         is_first=before is None,
-        received=received,
-        sent=sent,
-        unknown=unknown,
+        received=movements[currency, "in"],
+        sent=movements[currency, "out"],
+        unknown=movements[currency, ""],
         breaks=breaks,
         unexplained=unexplained,
         unplaceable=_unplaceable(currency, since, until),
-        missing=_missing(currency, since, until).count(),
-        reported=_reported_at_ends(currency, since, until or _END_OF_TIME),
+        missing=missing,
+        reported=_reported_at_ends(currency, since, until or _END_OF_TIME, as_of),
     )
 
 
@@ -160,14 +180,16 @@ def statement_transactions(
 
 
 def _movements(
-    currency: str, since: datetime | None, until: datetime | None
-) -> tuple[MovementTotals, MovementTotals, MovementTotals]:
-    totals = {"in": MovementTotals(), "out": MovementTotals(), "": MovementTotals()}
-    known = {facet.pk: facet.direction for facet in Facet.objects.filter(currency=currency)}
+    currencies: Sequence[str], since: datetime | None, until: datetime | None
+) -> Mapping[tuple[str, str], MovementTotals]:
+    """By currency and direction."""
+    totals: dict[tuple[str, str], MovementTotals] = defaultdict(MovementTotals)
+    facets = {facet.pk: facet for facet in Facet.objects.filter(currency__in=currencies)}
     with localcontext(SUM_CONTEXT):
-        for facet_id, count, amount, fees in sums_between(list(known), since, until):
-            totals[known[facet_id]].add(count, amount, fees)
-    return totals["in"], totals["out"], totals[""]
+        for facet_id, count, amount, fees in sums_between(list(facets), since, until):
+            facet = facets[facet_id]
+            totals[facet.currency, facet.direction].add(count, amount, fees)
+    return totals
 
 
 def _break_sum(
@@ -186,14 +208,16 @@ def _unplaceable(currency: str, since: datetime | None, until: datetime | None) 
     return count_up_to(MAX_COUNTED, statement_transactions(currency, since, until).filter(UNPLACEABLE))
 
 
-def _missing(currency: str, since: datetime | None, until: datetime | None) -> QuerySet[Transaction]:
-    rows = Transaction.objects.filter(missing_since__isnull=False, currency=currency).order_by()
-    return rows.filter(**_within("occurred_at", since, until))
+def _missing(currencies: Sequence[str], since: datetime | None, until: datetime | None) -> Mapping[str, int]:
+    rows = Transaction.objects.filter(missing_since__isnull=False, currency__in=currencies).order_by()
+    rows = rows.filter(**_within("occurred_at", since, until))
+    return dict(rows.values_list("currency").annotate(number=Count("pk")))
 
 
-def _reported_at_ends(currency: str, since: datetime | None, until: datetime) -> list[ReportedBalance]:
-    """The reported balances at both ends, except at a time for which the mirror may be incomplete."""
-    as_of = Mirror.objects.filter(loaded_at__isnull=False).values_list("as_of", flat=True).first()
+def _reported_at_ends(
+    currency: str, since: datetime | None, until: datetime, as_of: datetime | None
+) -> list[ReportedBalance]:
+    """The reported balances at both ends, except where the mirror, synced at `as_of`, may be incomplete."""
     if as_of is None:
         return []
     bounds = [since, until] if since else [until]

@@ -133,16 +133,16 @@ def sums_between(
     """
     first, end = _midnight_after(since), _midnight_before(until)
     if first and end and first > end:  # within one day
-        yield from _row_totals(facet_ids, since, until)
+        yield from _row_totals(_rows_between(facet_ids, since, until))
         return
     totals = DayTotal.objects.filter(facet__in=facet_ids, count__gt=0).order_by()
     totals = totals.filter(day__gte=first.date()) if first else totals
     totals = totals.filter(day__lt=end.date()) if end else totals
     yield from _summed_totals(totals)
-    if first != since:
-        yield from _row_totals(facet_ids, since, first)
-    if end != until:
-        yield from _row_totals(facet_ids, end, until)
+    ends = [(since, first), (end, until)]
+    partial_days = [_rows_between(facet_ids, *each) for each in ends if each[0] != each[1]]
+    if partial_days:
+        yield from _row_totals(partial_days[0].union(*partial_days[1:], all=True))
 
 
 def _summed_totals(totals: QuerySet[DayTotal]) -> Iterable[FacetTotals]:
@@ -151,12 +151,16 @@ def _summed_totals(totals: QuerySet[DayTotal]) -> Iterable[FacetTotals]:
     return totals.values("facet_id").values_list("facet_id", Sum("count"), Sum("amount"), Sum("fee"))
 
 
-def _row_totals(
+def _rows_between(
     facet_ids: list[int], since: datetime | None, until: datetime | None
-) -> Iterator[FacetTotals]:
+) -> QuerySet[Transaction, tuple[int, Decimal, Decimal | None]]:
     mirrored = Transaction.objects.filter(missing_since__isnull=True)
     rows = mirrored.filter(facet__in=facet_ids, occurred_at__gte=since, occurred_at__lt=until)
-    for facet_id, amount, fee in rows.order_by().values_list("facet_id", "amount", "fee"):
+    return rows.order_by().values_list("facet_id", "amount", "fee")
+
+
+def _row_totals(rows: Iterable[tuple[int, Decimal, Decimal | None]]) -> Iterator[FacetTotals]:
+    for facet_id, amount, fee in rows:
         yield facet_id, 1, amount, fee or Decimal(0)
 
 

@@ -24,7 +24,7 @@ BUDGET = 6
 ABOVE = {
     "governance:policy_review": 11,  # who could approve under each rule, and the replay of 90 days
     "ledger:continuity": 7,
-    "ledger:statements": 18,
+    "ledger:statements": 17,
     "operations:bulk_send": 9,
     "operations:detail": 7,  # of a pending operation: who can approve it, and who is on leave
     "operations:list": 7,  # with a line for each batch whose rows can be sent, and what its rows are

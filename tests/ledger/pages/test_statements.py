@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
@@ -32,8 +34,8 @@ def reader(client: Client, sign_in: Callable[[Client, User], Client], auditor: U
     return sign_in(client, auditor)
 
 
-def minute(number: int, name: str, before: int) -> Any:
-    return record(name, 0, before, 1, createdAt=f"2026-03-04T05:{number:02}:00Z")
+def minute(number: int, name: str, before: int, **members: Any) -> Any:
+    return record(name, 0, before, 1, createdAt=f"2026-03-04T05:{number:02}:00Z", **members)
 
 
 def test_pages_end_between_moments_and_balances_continue_across_pages(reader: Client) -> None:
@@ -95,6 +97,21 @@ def test_a_statement_takes_as_many_queries_however_long_it_is(
     merged(*(minute(number, f"T{number}", number) for number in range(8)))
     for more in ((), range(8, 58)):
         merged(*(minute(number, f"T{number}", number) for number in more))
-        with django_assert_max_num_queries(21):
+        with django_assert_max_num_queries(20):
             answer = reader.get(STATEMENTS, MARCH)
         assert answer.context["statements"][0].adds_up
+
+
+def test_a_further_currency_takes_only_the_queries_with_a_limit_of_its_own(
+    reader: Client, warm_caches: None
+) -> None:
+    """The records at both ends, breaks and unplaceable records."""
+    period, numbers = {"since": "2026-03-01", "until": "2026-03-31"}, []
+    for currency in ("NGN", "USD", "USDT"):
+        merged(*(minute(number, f"{currency}{number}", number, currency=currency) for number in range(3)))
+        reader.get(STATEMENTS, period)
+        with CaptureQueriesContext(connection) as queries:
+            answer = reader.get(STATEMENTS, period)
+        assert all(one.adds_up for one in answer.context["statements"])
+        numbers.append(len(queries))
+    assert [later - earlier for earlier, later in pairwise(numbers)] == [6, 6]

@@ -18,7 +18,7 @@ from backoffice.ledger.mirror.merge import merge_records
 from backoffice.ledger.models import BalanceBreak, BalanceSnapshot, Mirror, Transaction
 from backoffice.ledger.statements import statement as books_statement
 from backoffice.ledger.statements.continuity import breaks_by_day, filtered_breaks
-from backoffice.ledger.statements.statement import Statement, build_statement
+from backoffice.ledger.statements.statement import Statement, build_statements
 from backoffice.ledger.transactions.volumes import sums_between
 from tests.ledger.statements.test_breaks import check_all, lose, merged, record
 
@@ -52,6 +52,11 @@ def chain() -> None:
         on("03-03T00:00", "C", "118.500000000000000001", "10", fee="0.25"),
         out("03-03T12:00", "D", "128.250000000000000001", "28.250000000000000001", "0"),
     )
+
+
+def build_statement(currency: str, since: datetime | None, until: datetime | None) -> Statement:
+    [one] = build_statements([currency], since, until)
+    return one
 
 
 def gist(one: Statement) -> tuple[str, ...]:
@@ -268,12 +273,13 @@ def test_a_statement_is_read_in_one_snapshot(
     reader: Client, chain: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sums(*arguments: Any) -> Any:
-        """After the balances were read something comes in, and all the rest is read."""
+        """Once the movements were added up something comes in, and all the rest is read."""
+        found = list(sums_between(*arguments))
         threads = ThreadPoolExecutor(1)
         threads.submit(merged, on("03-05T00:00", "T-late", "100", "7")).result(timeout=30)
         threads.submit(lambda: connection.close()).result()  # that thread's own
         threads.shutdown()
-        return sums_between(*arguments)
+        return found
 
     monkeypatch.setattr(books_statement, "sums_between", sums)
     one = page(reader, STATEMENTS, currency="NGN", since="2026-03-01", until="2026-03-31")
