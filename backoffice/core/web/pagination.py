@@ -25,6 +25,11 @@ class Page(Generic[Row]):
     next_cursor: str | None
     previous_cursor: str | None
 
+    @property
+    def is_only(self) -> bool:
+        """Whether its rows are all that were found."""
+        return self.next_cursor is None and self.previous_cursor is None
+
 
 @dataclass(frozen=True)
 class RowBatch(Generic[Row]):

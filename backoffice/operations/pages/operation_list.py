@@ -242,13 +242,16 @@ SAVED_SHOWN = 8
 def operation_list(request: StaffRequest) -> HttpResponse:
     """One tab of operations, narrowed by the filters in the URL; only the rows for htmx."""
     form = OperationFilterForm({**request.GET.dict(), "tab": _tab(request)})
+    page = _page(request.user, form, request.GET.get("cursor"))
     context = {
         "form": form,
         "tab": form.data["tab"],
         "tabs": _tabs(request.user),
         "saved": saved_views_for(request.user, FilteredList.OPERATIONS)[:SAVED_SHOWN],
-        "page": _page(request.user, form, request.GET.get("cursor")),
+        "page": page,
     }
+    if form.data["tab"] == "waiting" and not form.is_filtered and page.is_only:
+        context["waiting_count"] = len(page.rows)  # in the page header, which then agrees with the list
     return render_list(request, "operations/list.html", context)
 
 

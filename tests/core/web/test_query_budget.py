@@ -27,8 +27,9 @@ ABOVE = {
     "ledger:statements": 17,
     "operations:bulk_send": 9,
     "operations:detail": 7,  # of a pending operation: who can approve it, and who is on leave
-    "operations:list": 7,  # with a line for each batch whose rows can be sent, and what its rows are
-    "operations:overview": 10,  # the same; one more for administrators until the first payment was sent
+    # With a line for each batch whose rows can be sent, and what its rows are; one more for administrators until the
+    # first payment was sent.
+    "operations:overview": 10,
     "operations:system": 7,
 }
 """Pages that put together more than six tables, such as both ends and all breaks of a statement. None may grow."""

@@ -38,6 +38,21 @@ def listed(client: Client, query: str = "") -> list[str]:
     return found + (listed(client, f"{query}&cursor={page.next_cursor}") if page.next_cursor else [])
 
 
+def test_the_number_in_the_header_agrees_with_a_list_that_shows_all_of_it(
+    sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    """Elsewhere it may be some seconds old."""
+    client = sign_in(Client(), approver)
+    assert waiting_count(approver) == 0
+    operation = factories.prepared(preparer)
+    with lifted(connection):  # as prepared under a version that is no longer in effect, so that the evaluator decides
+        Operation.objects.update(policy_version=1)
+    assert waiting_count(approver) == 0
+    assert listed(client) == [operation.reference]
+    assert '<b class="count">1</b>' in client.get(LIST).content.decode()
+    assert '<b class="count">' not in client.get(f"{LIST}&text=nothing").content.decode()
+
+
 def test_a_batch_is_one_line_in_place_of_its_rows(sign_in: SignIn, preparer: User, approver: User) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(3))
     other = factories.prepared(preparer)
