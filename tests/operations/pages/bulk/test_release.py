@@ -261,11 +261,19 @@ def test_a_code_that_was_used_is_reported_and_held_against_no_operation(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     first, second = (factories.approved(preparer, approver) for _ in range(2))
+    used = f"This one-time code was already entered for {first.reference}"
     confirm(as_approver, first, otp="111111")
     confirm(as_approver, second, otp="111111")
     assert [one.operation_id for one in Release.objects.all()] == [first.pk]
     item = BulkReleaseItem.objects.get(operation=second)
     assert item.refusal is None
+    carry_out(item.bulk_release)
+    address = item.bulk_release.get_absolute_url()
+    assert used in text_of(as_approver.get(address)), "as a message: the form was another page's"
+    refused = as_approver.post(address, {"otp": "111111"})
+    assert refused.status_code == 422
+    assert used in text_of(refused).partition('id="id_otp_error">')[2].partition("</p>")[0]
+    assert refused.context["form"].non_field_errors() == []
 
 
 def test_the_expected_time_follows_the_pace_of_the_last_payments_without_idle_time(
