@@ -1,4 +1,4 @@
-"""Reading a file of payouts: as a spreadsheet shows it, within limits."""
+"""Reading a file of payments: as a spreadsheet shows it, within limits."""
 
 import csv
 import io
@@ -168,7 +168,7 @@ def test_the_bank_codes_are_a_file_beside_the_templates(sign_in: SignIn, prepare
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@now", "\tx", "\rx"])
 def test_a_text_that_a_spreadsheet_would_run_stays_text(text: str) -> None:
-    written = columns.file_with_errors("Payouts", ["memo"], [([text], ""), (["First Bank"], "")], "csv")
+    written = columns.file_with_errors("Payments", ["memo"], [([text], ""), (["First Bank"], "")], "csv")
     (_, (first, _), (second, _)) = csv.reader(io.StringIO(written.decode("utf-8-sig"), newline=""))
     assert (first, second) == (f"'{text}", "First Bank")
 
@@ -377,6 +377,6 @@ def corrected_by_hand(content: bytes, suffix: str) -> bytes:
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 def test_a_file_of_errors_can_be_read_again_however_long_they_are(suffix: str) -> None:
-    written = columns.file_with_errors("Payouts", ["memo"], [(["x"], "wrong " * 200)], suffix)
+    written = columns.file_with_errors("Payments", ["memo"], [(["x"], "wrong " * 200)], suffix)
     (_header, row) = reading.read_rows(written)
     assert row.cells[1].endswith("…")

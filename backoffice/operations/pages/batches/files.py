@@ -1,4 +1,4 @@
-"""Rows from a file: upload payouts, choose the columns of a file, correct what its check found, submit it for approval.
+"""Payments from a file: upload it, choose its columns, correct what its check found, submit it for approval.
 
 Files of recipients are uploaded on the pages of recipients, and continue here.
 """
@@ -188,7 +188,7 @@ def recent_files(request: StaffRequest, *, is_import: bool) -> QuerySet[PayoutFi
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def payout_template(_request: StaffRequest, kind: str, suffix: str) -> HttpResponse:
-    """A file without rows, with the columns of these payouts, or of recipients; as a workbook with help."""
+    """A file without rows, with the columns of these payments, or of recipients; as a workbook with help."""
     if suffix not in _TEMPLATES or kind not in {RECIPIENT, *(one.name for one in payout_kinds())}:
         raise Http404
     return attachment(_TEMPLATES[suffix](rules_of(kind).columns), kind, suffix)
