@@ -10,6 +10,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -41,7 +42,7 @@ from backoffice.operations.batches.payout_rows import payout_kinds
 from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
 from backoffice.operations.batches.row_rules import similar_text
 from backoffice.operations.descriptions import Subject
-from backoffice.operations.errors import OperationError
+from backoffice.operations.errors import OperationError, PolicyAlteredError
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload, CurrencyTotal, currency_totals
 from backoffice.operations.kinds.registry import KINDS
@@ -133,6 +134,22 @@ class ImportReasonForm(PageForm):
     )
 
 
+class ColumnField(forms.ChoiceField):
+    """One of the columns of the file. Browsers submit every line break as CR LF, whichever the heading has."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return self._heading(value)
+
+    def to_python(self, value: Any) -> str:
+        return str(self._heading(super().to_python(value)))
+
+    def _heading(self, submitted: Any) -> Any:
+        choices: Any = self.choices
+        headings = [name for name, _label in choices]
+        alike = (name for name in headings if name.splitlines() == str(submitted).splitlines())
+        return submitted if submitted in headings else next(alike, submitted)
+
+
 class ColumnsForm(PageForm):
     """Asks which column of the file has each field."""
 
@@ -141,7 +158,7 @@ class ColumnsForm(PageForm):
         fields = columns_of(file)
         columns = [("", gettext("Not in the file")), *((name, name) for name in file.headers)]
         for name, label in fields.labels.items():
-            self.fields[name] = forms.ChoiceField(
+            self.fields[name] = ColumnField(
                 label=label,
                 choices=columns,
                 required=name in fields.needed,
@@ -231,10 +248,21 @@ def payout_file_check(request: StaffRequest, pk: UUID) -> HttpResponse:
     if not form.is_valid():
         return _file_page(request, file, form)
     try:
-        files.check_columns(pk, actor=request.user, mapping=form.mapping)
+        _start_check(request, pk, form.mapping)
     except OperationError as exc:
         messages.error(request, str(exc))
     return redirect(file)
+
+
+@transaction.atomic
+def _start_check(request: StaffRequest, pk: UUID, mapping: dict[str, str]) -> None:
+    """Check the rows, unless they are being checked: a check that runs is not to meet the columns of another one."""
+    locked = files.own_file(pk, request.user)
+    if locked.state != FileState.CHECKING:
+        files.check_columns(pk, actor=request.user, mapping=mapping)
+    elif locked.mapping != mapping:
+        text = gettext("The rows are already being checked. To select other columns, upload the file again.")
+        messages.error(request, text)
 
 
 @require_POST
@@ -331,10 +359,12 @@ def _totals_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
     amounts = file.rows.filter(has_errors=False).order_by().values_list("currency", "amount")
     totals = currency_totals(Debit(currency, amount) for currency, amount in amounts if amount is not None)
     reported = {balance.currency: balance for balance in balances.stored_balances()}
-    return {
-        "totals": [(total, reported.get(total.currency)) for total in totals],
-        "requirement": requirements.approval_requirement(_subject(request, file, totals)),
-    }
+    context: dict[str, Any] = {"totals": [(total, reported.get(total.currency)) for total in totals]}
+    try:
+        context["requirement"] = requirements.approval_requirement(_subject(request, file, totals))
+    except PolicyAlteredError as exc:
+        context["policy_problem"] = str(exc)
+    return context
 
 
 def _subject(request: StaffRequest, file: PayoutFile, totals: Sequence[CurrencyTotal]) -> Subject:
