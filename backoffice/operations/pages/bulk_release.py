@@ -55,7 +55,7 @@ from backoffice.operations.pages.operation.forms import (
     otp_field,
 )
 from backoffice.operations.pages.operation.status import asks_for_otp, is_released, may_have_been_sent
-from backoffice.operations.pages.operation_list import OperationFilterForm
+from backoffice.operations.pages.operation_list import OperationFilterForm, waiting_operations
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.selectors import first_payment_text
 from backoffice.operations.states import Status
@@ -368,7 +368,7 @@ def _chosen(request: StaffRequest) -> QuerySet[Operation]:
     if references := request.GET.getlist("operation"):
         return visible.filter(reference__in=references)
     form = OperationFilterForm({**request.GET.dict(), "tab": "waiting", "status": Status.APPROVED})
-    return form.chosen(request.user).apply(visible) if form.is_valid() else visible.none()
+    return waiting_operations(request.user, form) if form.is_valid() else visible.none()
 
 
 def _is_free(person: User, now: datetime) -> Combinable:
