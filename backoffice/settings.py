@@ -365,7 +365,7 @@ KEEP_EXPORTS_DAYS: int = env.int("COUNTERSIGN_KEEP_EXPORTS_DAYS", default=400)
 KEEP_NOTIFICATIONS_DAYS: int = env.int("COUNTERSIGN_KEEP_NOTIFICATIONS_DAYS", default=90)
 #: That an event without an audit entry was found, so that it is not notified twice; at least 90, or 0.
 KEEP_OCCURRENCES_DAYS: int = env.int("COUNTERSIGN_KEEP_OCCURRENCES_DAYS", default=400)
-#: Files of payouts that were not submitted.
+#: Files of payments that were not submitted.
 KEEP_UPLOADS_DAYS: int = env.int("COUNTERSIGN_KEEP_UPLOADS_DAYS", default=30)
 #: Balances of each quarter-hour; the overview shows those of 60 days.
 KEEP_BALANCE_SNAPSHOTS_DAYS: int = env.int("COUNTERSIGN_KEEP_BALANCE_SNAPSHOTS_DAYS", default=400)

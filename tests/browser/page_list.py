@@ -94,7 +94,7 @@ def first_listed(address: str, pattern: str) -> Callable[[People, Page], object]
 
 
 def payout_file(name: str) -> Callable[[People, Page], object]:
-    """This person's file of payouts."""
+    """This person's file of payments."""
 
     def visit(_office: People, page: Page) -> None:
         page.goto("/operations/batches/files/")
@@ -384,7 +384,7 @@ PAGES = [
     ListedPage(PREPARER, "provider summary", at("/transactions/summary/")),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/operations/off-ramp-payments/")),
-    ListedPage(PREPARER, "payouts from a file", at("/operations/batches/files/")),
+    ListedPage(PREPARER, "payments from a file", at("/operations/batches/files/")),
     ListedPage(PREPARER, "columns of a file", payout_file("columns.csv")),
     ListedPage(PREPARER, "file with errors", payout_file("errors.csv")),
     ListedPage(PREPARER, "valid file", payout_file("valid.csv")),

@@ -295,6 +295,28 @@ def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: 
     assert "Withdrawals need 2 other people" in page(as_administrator, DRAFT)
 
 
+def test_the_review_says_what_prevents_the_submission_without_an_outcome(
+    as_administrator: Client, other_administrator: User, approver: User
+) -> None:
+    def problem() -> str:
+        return str(as_administrator.get(REVIEW).context["problem"])
+
+    put_in_effect(levels((1, {})))
+    cannot = "This version cannot be submitted."
+    alone = f"Resolutions prepared by {approver}: too few people can give 1 other person."
+    assert problem() == f"{cannot} Rule 1 cannot be satisfied for {alone}"
+    factories.person("Kola Ade", Role.APPROVER)
+    assert problem() == f"{cannot} The draft is the same as the rules in effect."
+    named = group("Nothing was changed.", approver)
+    rule = {"kinds": ["conversion"], "needed1": "2", "of1": f"group:{named.pk}"}
+    as_administrator.post(f"{DRAFT}rules/new/", rule)
+    missing = f"too few people can give 2 of {named.name}."
+    assert problem() == f"{cannot} Rule 2 cannot be satisfied for Conversions: {missing}", "no name is cut"
+    put_in_effect(levels((1, {})))
+    outdated = "Another version took effect meanwhile. Prepare your version again from the new rules."
+    assert problem() == f"{cannot} {outdated}"
+
+
 def test_lists_are_made_of_the_register_and_of_typed_accounts(
     as_administrator: Client, preparer: User, approver: User
 ) -> None:

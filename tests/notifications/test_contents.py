@@ -16,6 +16,7 @@ from backoffice.notifications.events import Group, Notice
 from backoffice.notifications.models import Message
 from backoffice.notifications.recording.audit_feed import record_events_due
 from backoffice.notifications.recording.outbox import Happening, Outbox
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from tests import factories
@@ -101,6 +102,19 @@ def test_a_deployment_can_add_the_sentence(
     settings.NOTIFY_SENTENCES = True
     deliver_email_due()
     assert all(waiting.sentence in text for text in parts(mailbox))
+
+
+def test_the_sentence_is_in_the_language_of_the_person(
+    waiting: Operation, approver: User, mailbox: MailServer, settings: Settings
+) -> None:
+    settings.NOTIFY_SENTENCES = True
+    User.objects.filter(pk=approver.pk).update(language=Language.FRENCH)
+    deliver_email_due()
+    kind, payload = read_content(waiting)
+    with translation.override("fr"):
+        french = kind.sentence(payload)
+    assert french != waiting.sentence
+    assert all(french in text for text in parts(mailbox))
 
 
 def test_the_sentence_needs_the_right_to_see_operations(

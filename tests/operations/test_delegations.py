@@ -4,16 +4,17 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import date, timedelta
 from decimal import Decimal
+from html import unescape
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from backoffice.accounts.groups import set_groups
-from backoffice.accounts.models import StaffGroup, User
+from backoffice.accounts.models import Language, StaffGroup, User
 from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
@@ -25,6 +26,7 @@ from backoffice.operations import errors, policy, seals
 from backoffice.operations.approval.progress import approval_progress, lacks_approvals
 from backoffice.operations.approval.waiting import deciders, operations_waiting_for
 from backoffice.operations.delivery import send
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.monitoring.recorded_delegations import altered_delegations
@@ -416,6 +418,19 @@ def test_a_delegation_of_one_day_names_it_once_and_the_list_shows_the_last_day(
     factories.approve(one_day, administrator)
     page = factories.sign_in(Client(), approver).get("/settings/delegations/").content.decode()
     assert f'data-label="Until">{format_day(first)}</td>' in page
+
+
+def test_the_list_says_what_waits_in_the_language_of_the_reader(
+    away: User, approver: User, treasury: StaffGroup
+) -> None:
+    waiting = proposed(away, approver, treasury)
+    User.objects.filter(pk=away.pk).update(language=Language.FRENCH)
+    page = factories.sign_in(Client(), User.objects.get(pk=away.pk)).get("/settings/delegations/")
+    kind, payload = read_content(waiting)
+    with translation.override("fr"):
+        french = kind.sentence(payload)
+    assert french != waiting.sentence
+    assert f"{french} : en attente" in unescape(page.content.decode()).replace("\u00a0", " ")
 
 
 def test_an_administrator_approves_a_delegation(

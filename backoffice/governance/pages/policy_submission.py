@@ -1,10 +1,12 @@
 """Review a draft of the approval policies, and submit it for approval with a reason."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db.models import TextChoices
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
@@ -14,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.forms import reason_field
 from backoffice.core.web.submissions import submission_id
 from backoffice.governance.policy_comparison import compared
@@ -41,10 +44,31 @@ from backoffice.operations.kinds.satisfiability import groups_without_enrolled_p
 from backoffice.operations.kinds.staffing import Staffing
 from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals import ANYBODY, Refusal, sentence
 from backoffice.operations.workflow.prepare import prepare_operation
+from backoffice.policies.document import Level
 from backoffice.policies.models import PolicyInEffect
-from backoffice.policies.sentences import Difference, compare, compare_lists
+from backoffice.policies.sentences import Difference, compare, compare_lists, kind_name, level_text
+
+
+class Obstacle(TextChoices):
+    """Why a draft cannot be submitted, by the codes of `Refusal`: on its review nothing was submitted, so that there is
+    no outcome to report. The label is the sentence, with its parameters in braces.
+    """
+
+    OUTDATED = (
+        Refusal.POLICY_OUTDATED.value,
+        _("Another version took effect meanwhile. Prepare your version again from the new rules."),
+    )
+    UNCHANGED = Refusal.POLICY_UNCHANGED.value, _("The draft is the same as the rules in effect.")
+    UNSATISFIABLE = (
+        Refusal.POLICY_UNSATISFIABLE.value,
+        _("Rule {number} cannot be satisfied for {kind}: too few people can give {level}."),
+    )
+    NAMES_OUTDATED = (
+        Refusal.POLICY_NAMES_OUTDATED.value,
+        _("Rule {number} names {name}, but no person or group has this name now."),
+    )
 
 
 class SubmissionForm(PageForm):
@@ -80,16 +104,23 @@ def review(request: StaffRequest) -> HttpResponse:
         _check(draft, policy, staffing)
     except OperationError as exc:
         problem = gettext("This version cannot be submitted. {problem}").format(
-            problem=_before_submission(str(exc))
+            problem=_obstacle(exc.refusal)
         )
     return _review_page(request, draft, policy, form, problem, staffing=staffing)
 
 
-def _before_submission(problem: str) -> str:
-    """The problem without its sentence about the outcome, since nothing was submitted yet."""
-    for outcome in (gettext("Nothing was changed."), gettext("Nothing was prepared.")):
-        problem = problem.replace(outcome, "").strip()
-    return problem
+def _obstacle(refusal: Mapping[str, str]) -> str:
+    if refusal["code"] not in Obstacle:
+        return sentence(refusal)
+    shown = dict(refusal)
+    if refusal["code"] == Refusal.POLICY_UNSATISFIABLE:
+        shown |= {
+            "kind": kind_name(refusal["kind"]),
+            "level": level_text(Level.model_validate_json(refusal["level"])),
+        }
+        if refusal["preparer"] != ANYBODY:
+            shown["kind"] = gettext("{kind} prepared by {preparer}").format(**shown)
+    return code_sentence(Obstacle, shown)
 
 
 @require_POST

@@ -58,7 +58,7 @@ class PayoutRows(RowRules):
         return FileColumns(
             labels={name: str(field.label) for name, field in asked.items()},
             needed=tuple(name for name, field in asked.items() if field.required),
-            sheet=gettext("Payouts"),
+            sheet=gettext("Payments"),
             notes={name: note_of(field) for name, field in asked.items()},
         )
 

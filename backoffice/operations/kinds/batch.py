@@ -1,4 +1,4 @@
-"""Batch: payouts from a file, approved as a whole. The last approval makes each row an operation of its own."""
+"""Batch: payments from a file, approved as a whole. The last approval makes each row an operation of its own."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -76,19 +76,19 @@ class BatchForm(KindForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
-        self.add_error(None, gettext("Upload a file to prepare payouts. Nothing was prepared."))
+        self.add_error(None, gettext("Upload a file to prepare payments. Nothing was prepared."))
         return values
 
 
 class BatchKind(LocalKind[BatchPayload]):
-    """Payouts from a file. Each row is sent as an operation of its own, under the batch's approvals."""
+    """Payments from a file. Each row is sent as an operation of its own, under the batch's approvals."""
 
     name = "batch"
     label = _("Batch")
     plural = _("Batches")
     page = KindPage("batches", _("New batch"))
     letter = "M"
-    verb = _("Payouts from a file")
+    verb = _("Payments from a file")
     success_texts = (
         _("Operations created"),
         _("Each row is now an operation of its own."),
@@ -104,11 +104,11 @@ class BatchKind(LocalKind[BatchPayload]):
     form_type = BatchForm
 
     def sentence(self, payload: BatchPayload) -> str:
-        counted = ngettext("Make {count} payout: {totals}", "Make {count} payouts: {totals}", payload.count)
+        counted = ngettext("Make {count} payment: {totals}", "Make {count} payments: {totals}", payload.count)
         return counted.format(count=payload.count, totals=", ".join(map(_total_text, payload.totals)))
 
     def approval_texts(self, payload: BatchPayload) -> tuple[str, str]:
-        counted = ngettext("Approve {count} payout", "Approve {count} payouts", payload.count)
+        counted = ngettext("Approve {count} payment", "Approve {count} payments", payload.count)
         return counted.format(count=payload.count), gettext("Nothing is sent yet.")
 
     def listed_amount(self, payload: BatchPayload) -> Debit | None:
@@ -117,7 +117,7 @@ class BatchKind(LocalKind[BatchPayload]):
         return Debit(totals[0].currency, totals[0].amount) if len(totals) == 1 else None
 
     def recipient(self, payload: BatchPayload) -> Recipient:
-        counted = ngettext("{count} payout", "{count} payouts", payload.count)
+        counted = ngettext("{count} payment", "{count} payments", payload.count)
         return Recipient(counted.format(count=payload.count), payload.file_name)
 
     def facts(self, payload: BatchPayload) -> Facts:
@@ -145,7 +145,9 @@ class BatchKind(LocalKind[BatchPayload]):
         total = payload.totals[0]
         return TypedAmount(
             gettext("Total {currency}").format(currency=total.currency),
-            gettext("Enter the total from your own list of payouts, not from this page. Example: 12,780.00."),
+            gettext(
+                "Enter the total from your own list of payments, not from this page. Example: 12,780.00."
+            ),
             f"{total.amount:f}",
         )
 

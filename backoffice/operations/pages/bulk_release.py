@@ -48,9 +48,14 @@ from backoffice.operations.models.holds import HolderChange, LookAlike
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.pages.bulk import BulkRow, bulk_totals
-from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, otp_field
+from backoffice.operations.pages.operation.forms import (
+    BaseDecisionForm,
+    DecisionRequirements,
+    add_refusal,
+    otp_field,
+)
 from backoffice.operations.pages.operation.status import asks_for_otp, is_released, may_have_been_sent
-from backoffice.operations.pages.operation_list import OperationFilterForm
+from backoffice.operations.pages.operation_list import OperationFilterForm, waiting_operations
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.selectors import first_payment_text
 from backoffice.operations.states import Status
@@ -154,7 +159,7 @@ def confirm(request: StaffRequest) -> HttpResponse:
         form.add_error(None, str(exc))
         return _confirmation(request, selection, form, status=422)
     if "otp" in form.fields and not _send(request, bulk_release, form):
-        messages.error(request, " ".join(map(str, form.non_field_errors())))
+        messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
     return redirect(bulk_release)
 
 
@@ -201,7 +206,7 @@ def _send(request: StaffRequest, bulk_release: BulkRelease, form: BulkReleaseFor
         else:
             continue_bulk_release(bulk_release, actor=request.user, second_factor_at=confirmed)
     except OperationError as exc:
-        form.add_error(None, str(exc))
+        add_refusal(form, exc)
         return False
     return True
 
@@ -363,7 +368,7 @@ def _chosen(request: StaffRequest) -> QuerySet[Operation]:
     if references := request.GET.getlist("operation"):
         return visible.filter(reference__in=references)
     form = OperationFilterForm({**request.GET.dict(), "tab": "waiting", "status": Status.APPROVED})
-    return form.chosen(request.user).apply(visible) if form.is_valid() else visible.none()
+    return waiting_operations(request.user, form) if form.is_valid() else visible.none()
 
 
 def _is_free(person: User, now: datetime) -> Combinable:

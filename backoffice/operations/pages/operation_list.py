@@ -277,6 +277,17 @@ def _waiting_page(person: User, filters: OperationFilter, cursor: str | None) ->
     return paginate(merged_reader(alone, batches), order=NEWEST_FIRST, cursor=cursor)
 
 
+def waiting_operations(person: User, form: OperationFilterForm) -> QuerySet[Operation]:
+    """What the list shows of what waits for this user, with the rows of a batch in place of it. `form` is valid."""
+    visible, filters = selectors.visible_operations(person), form.in_every_tab(person)
+    if filters.kind != BatchKind.name and not filters.text:
+        return form.chosen(person).apply(visible)
+    waiting = waiting_for(person)
+    alone = filters.apply(visible.filter(waiting.alone))
+    rows = _rows_of_batches(visible.filter(waiting.rows), filters)
+    return visible.filter(Q(pk__in=alone.order_by().values("pk")) | Q(pk__in=rows.order_by().values("pk")))
+
+
 def _open_page(visible: QuerySet[Operation], cursor: str | None) -> Page[Operation]:
     """What is open, with one line for each batch that has open rows. Two queries. Filters list the rows themselves."""
     single = visible.filter(IS_OPEN, batch_row__isnull=True)

@@ -81,7 +81,7 @@ def recipient_option(user: User, kind: str, ref: str) -> RecipientOption | None:
         if origin == "registered":
             return _registered_option(usable_recipients(type_paid_by(kind)).get(recipient=UUID(pk)))
         if origin == "operation" and type_paid_by(kind) == RecipientType.BANK:
-            return _recent_option(_payouts(user).get(pk=UUID(pk)))
+            return _recent_option(_payments_to_banks(user).get(pk=UUID(pk)))
     except (ValueError, RecipientVersion.DoesNotExist, Operation.DoesNotExist):
         pass
     return None
@@ -102,7 +102,7 @@ def with_registered_recipient(operations: QuerySet[Operation]) -> QuerySet[Opera
     )
 
 
-def _payouts(user: User) -> QuerySet[Operation]:
+def _payments_to_banks(user: User) -> QuerySet[Operation]:
     """Operations of the last months to bank accounts, except those that were not executed."""
     found = visible_operations(user).select_related(None)
     since = timezone.now() - RECENT
@@ -116,7 +116,9 @@ def _recent_accounts(user: User) -> Iterator[RecipientOption]:
     newest: dict[str, Operation] = {}
     paid: dict[str, Operation] = {}
     for operation in (
-        _payouts(user).order_by(*NEWEST_FIRST).defer("payload", "sentence", "rule")[:_SEARCHED_OPERATIONS]
+        _payments_to_banks(user)
+        .order_by(*NEWEST_FIRST)
+        .defer("payload", "sentence", "rule")[:_SEARCHED_OPERATIONS]
     ):
         key = operation.recipient_key or ""
         newest.setdefault(key, operation)

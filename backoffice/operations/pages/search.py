@@ -32,6 +32,7 @@ from backoffice.ledger.transactions.query_planner import FilterTooBroadError
 from backoffice.operations import permissions
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.selectors import (
+    IS_EXECUTED,
     NEWEST_FIRST,
     matches_reference_or_account,
     matches_words,
@@ -39,7 +40,6 @@ from backoffice.operations.selectors import (
     parse_reference,
     visible_operations,
 )
-from backoffice.operations.states import Status
 
 Row = TypeVar("Row")
 
@@ -149,9 +149,7 @@ def _paid_recipients(user: User, text: str) -> Hits[PaidRecipient]:
     """Recipients that were paid, the last paid first."""
     recent = Q(recipient__icontains=text) & _is_among_the_newest()
     paid = visible_operations(user).filter(
-        Q(recipient_account=normalise_account(text)) | recent,
-        status=Status.SUCCEEDED,
-        recipient_key__isnull=False,
+        Q(recipient_account=normalise_account(text)) | recent, IS_EXECUTED, recipient_key__isnull=False
     )
     groups = (
         paid.order_by()

@@ -1,4 +1,4 @@
-"""Payouts from a workbook: errors beside their cells, corrected, approved as a whole, sent with one confirmation."""
+"""Payments from a workbook: errors beside their cells, corrected, approved as a whole, sent with one confirmation."""
 
 import io
 import re
@@ -60,7 +60,7 @@ def test_payouts_from_a_workbook(people: People, stack: Stack) -> None:
     approver.goto(batch)
     total = sum(AMOUNTS, Decimal(0)).quantize(Decimal("0.000001"))
     approver.get_by_label("Total USDT").fill(str(total))
-    steps.press(approver, f"Approve {ROWS} payouts")
+    steps.press(approver, f"Approve {ROWS} payments")
     expect(steps.badge(approver)).to_have_text(re.compile("Approved|Ready to send"))
     approver.goto(f"{batch}rows/")
     approver.get_by_role("button", name=f"Send {ROWS} operations…").click()

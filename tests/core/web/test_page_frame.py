@@ -194,7 +194,7 @@ def test_settings_lists_its_pages_in_labelled_navigations_before_the_content(
     [
         (
             "preparer",
-            ["Convert", "Withdraw", "Transfer", "Send crypto", "Off-ramp payment", "Payouts from a file"],
+            ["Convert", "Withdraw", "Transfer", "Send crypto", "Off-ramp payment", "Payments from a file"],
         ),
         ("approver", []),
         ("auditor", []),

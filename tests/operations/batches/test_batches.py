@@ -261,7 +261,7 @@ def test_the_page_that_decides_shows_the_rows_to_check_first(
     assert "<b>Largest amount</b>" in listed
     assert "<b>Repeated payment</b> <q>Bonus of May</q>" in listed
     assert f'<a href="/operations/{batch.pk}/rows/?show=first">View all 2 rows to check first' in listed
-    assert html.index(TO_CHECK_FIRST) < html.index("Approve 14 payouts</button>")
+    assert html.index(TO_CHECK_FIRST) < html.index("Approve 14 payments</button>")
     assert "NGN 22,000.00" in html
     rows_page = client.get(f"/operations/{batch.pk}/rows/?show=first").content.decode()
     assert "<q>Bonus of May</q>" in rows_page
@@ -808,7 +808,7 @@ def test_the_approval_of_a_batch_says_that_nothing_is_sent(
 ) -> None:
     batch = payouts.prepared(preparer, payouts.transfers(2))
     html = sign_in(Client(), approver).get(f"/operations/{batch.pk}/").content.decode()
-    assert "Approve 2 payouts</button>" in html
+    assert "Approve 2 payments</button>" in html
     assert "Nothing is sent yet." in html
     assert "Approve and apply" not in html
     assert html.index("Approved<small>") < html.index("Ready to send<small>")

@@ -1,4 +1,4 @@
-"""Reading a file of payouts: as a spreadsheet shows it, within limits."""
+"""Reading a file of payments: as a spreadsheet shows it, within limits."""
 
 import csv
 import io
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from openpyxl.reader.excel import load_workbook
@@ -27,8 +28,11 @@ from backoffice.operations.models.batches import (
     FileState,
     PayoutFile,
 )
+from backoffice.policies.models import PolicyVersion
+from tests.append_only.triggers import lifted
 from tests.operations.batches import payouts
 from tests.operations.batches.payouts import workbook
+from tests.policies.versions import levels, put_in_effect
 from tests.stub_provider import StubProvider
 
 SignIn = Callable[[Client, User], Client]
@@ -168,7 +172,7 @@ def test_the_bank_codes_are_a_file_beside_the_templates(sign_in: SignIn, prepare
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@now", "\tx", "\rx"])
 def test_a_text_that_a_spreadsheet_would_run_stays_text(text: str) -> None:
-    written = columns.file_with_errors("Payouts", ["memo"], [([text], ""), (["First Bank"], "")], "csv")
+    written = columns.file_with_errors("Payments", ["memo"], [([text], ""), (["First Bank"], "")], "csv")
     (_, (first, _), (second, _)) = csv.reader(io.StringIO(written.decode("utf-8-sig"), newline=""))
     assert (first, second) == (f"'{text}", "First Bank")
 
@@ -271,6 +275,71 @@ def test_a_corrected_file_of_errors_keeps_headings_order_and_remembered_columns(
     assert payouts.check(again, preparer).error_count == 0
     assert list(again.rows.values_list("number", flat=True)) == [2, 4, 5]
     assert ColumnMapping.objects.get().mapping == mapping
+
+
+@pytest.mark.django_db
+def test_a_heading_with_a_line_break_can_be_selected(sign_in: SignIn, preparer: User) -> None:
+    """As spreadsheets wrap them. Browsers submit every line break as CR LF."""
+    content = workbook(("Net\nPay", "Currency", "User"), ("10", "NGN", "person.1"))
+    file = upload(preparer, "payroll.xlsx", content, kind="transfer")
+    assert file.headers[0] == "Net\nPay"
+    client = sign_in(Client(), preparer)
+    typed = {"amount": "Net\r\nPay", "currency": "Currency", "receiver_username": "User"}
+    answer = client.post(f"{file.get_absolute_url()}check/", typed)
+    assert answer.status_code == 302
+    while checking.check_due():
+        pass
+    assert PayoutFile.objects.get().error_count == 0
+    assert file.rows.get().cells == {"amount": "10", "currency": "NGN", "receiver_username": "person.1"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("url", ["/operations/batches/files/", "/settings/recipients/import/"])
+def test_a_row_with_more_cells_than_the_header_is_refused(sign_in: SignIn, preparer: User, url: str) -> None:
+    """25,000.00 without quotation marks would be an amount of 25, and a cell that nobody reads."""
+    client = sign_in(Client(), preparer)
+    for amount, status in (("25,000.00", 422), ('"25,000.00"', 302), ("25000,,", 302)):
+        text = f"currency,receiver_username,amount\nNGN,person.1,10\nNGN,person.2,{amount}\n"
+        content = io.BytesIO(text.encode())
+        content.name = "payroll.csv"
+        answer = client.post(url, {"kind": "transfer", "file": content})
+        assert (amount, answer.status_code) == (amount, status)
+        if status == 422:
+            assert "Row 3 has more cells than the first row." in answer.content.decode()
+            assert not PayoutFile.objects.exists()
+
+
+@pytest.mark.django_db
+def test_columns_submitted_again_while_rows_are_checked_do_not_disturb_the_check(
+    sign_in: SignIn, preparer: User
+) -> None:
+    """By a double click, or with Back: the check that runs would end with rows of both choices, or with none."""
+    file = payouts.uploaded(preparer, payouts.transfers(60))
+    client, path = sign_in(Client(), preparer), file.get_absolute_url()
+    assert client.post(f"{path}check/", file.mapping).status_code == 302
+    checking.check_file(file.pk, seconds=0.0)
+    checking.check_file(file.pk, seconds=0.001)
+    begun = PayoutFile.objects.get()
+    assert (begun.state, begun.row_count) == (FileState.CHECKING, 60)
+    again = client.post(f"{path}check/", {**file.mapping, "memo": ""}, follow=True)
+    assert "The rows are already being checked." in again.content.decode()
+    kept = PayoutFile.objects.get()
+    assert (kept.row_count, kept.mapping) == (60, file.mapping)
+    assert client.post(f"{path}check/", file.mapping, follow=True).status_code == 200
+    while checking.check_due():
+        pass
+    assert (PayoutFile.objects.get().state, file.rows.count()) == (FileState.CHECKED, 60)
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_file_says_that_the_policies_were_altered(sign_in: SignIn, preparer: User) -> None:
+    file = payouts.checked(preparer, payouts.transfers(2))
+    version = put_in_effect(levels((1, {})))
+    with lifted(connection):
+        PolicyVersion.objects.filter(pk=version.pk).update(digest="0" * 64)
+    page = sign_in(Client(), preparer).get(file.get_absolute_url())
+    assert page.status_code == 200
+    assert "The approval policies were altered outside Countersign" in page.content.decode()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -377,6 +446,6 @@ def corrected_by_hand(content: bytes, suffix: str) -> bytes:
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 def test_a_file_of_errors_can_be_read_again_however_long_they_are(suffix: str) -> None:
-    written = columns.file_with_errors("Payouts", ["memo"], [(["x"], "wrong " * 200)], suffix)
+    written = columns.file_with_errors("Payments", ["memo"], [(["x"], "wrong " * 200)], suffix)
     (_header, row) = reading.read_rows(written)
     assert row.cells[1].endswith("…")

@@ -118,6 +118,16 @@ def raised_after(incident: Incident, hours: int) -> datetime:
     return incident.at
 
 
+def test_the_link_to_reconciliation_begins_on_the_day_in_utc(
+    as_approver: Client, approver: User, incident: Incident, operation: Operation
+) -> None:
+    """Comparisons are filtered by days in UTC, whatever day it is where the reader is."""
+    User.objects.filter(pk=approver.pk).update(time_zone="Asia/Tokyo")
+    begun = (incident.at - timedelta(days=2)).replace(hour=22, minute=30)
+    factories.lost_attempt(incident, operation, started_at=begun)
+    assert f'?result=unmatched&amp;since={begun:%Y-%m-%d}"' in show(as_approver, incident)
+
+
 def test_transactions_since_the_oldest_lost_attempt_that_belong_to_no_attempt_are_listed(
     as_approver: Client, incident: Incident, operation: Operation
 ) -> None:

@@ -1,4 +1,4 @@
-"""Rows from a file: upload payouts, choose the columns of a file, correct what its check found, submit it for approval.
+"""Payments from a file: upload it, choose its columns, correct what its check found, submit it for approval.
 
 Files of recipients are uploaded on the pages of recipients, and continue here.
 """
@@ -10,6 +10,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -38,10 +39,16 @@ from backoffice.operations.batches.columns import (
     xlsx_template,
 )
 from backoffice.operations.batches.payout_rows import payout_kinds
-from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
+from backoffice.operations.batches.reading import (
+    MAX_MEGABYTES,
+    FileRow,
+    UnreadableFileError,
+    check_name,
+    read_rows,
+)
 from backoffice.operations.batches.row_rules import similar_text
 from backoffice.operations.descriptions import Subject
-from backoffice.operations.errors import OperationError
+from backoffice.operations.errors import OperationError, PolicyAlteredError
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload, CurrencyTotal, currency_totals
 from backoffice.operations.kinds.registry import KINDS
@@ -91,12 +98,20 @@ class FileForm(PageForm):
         Its rows are checked at once if it has the columns of the template.
         """
         uploaded = self.cleaned_data["file"]
+        content = uploaded.read()
         try:
+            if wide := _wide_row(uploaded.name, content):
+                text = gettext(
+                    "Row {row} has more cells than the first row. Enclose a cell that contains a comma in quotation "
+                    'marks: "25,000.00".'
+                )
+                self.add_error("file", text.format(row=wide))
+                return None
             file = files.upload_file(
                 actor=request.user,
                 kind=kind,
                 name=uploaded.name,
-                content=uploaded.read(),
+                content=content,
                 language=get_language() or "en",
                 retry_of=retry_of,
             )
@@ -105,6 +120,20 @@ class FileForm(PageForm):
             return None
         files.check_template_columns(file.pk, actor=request.user)
         return file
+
+
+def _wide_row(name: str, content: bytes) -> int:
+    """The number of the first row with a cell beyond the header, 0 for none. In a CSV file, an amount such as 25,000.00
+    may have become two cells, of which the second would be ignored; in a workbook a cell is where it is.
+
+    Raises UnreadableFileError.
+    """
+    check_name(name, content)
+    if format_of(name) == "xlsx":
+        return 0
+    rows = read_rows(content)
+    width = len(next(rows, FileRow(0, ())).cells)
+    return next((row.number for row in rows if any(row.cells[width:])), 0)
 
 
 class UploadForm(FileForm):
@@ -133,6 +162,22 @@ class ImportReasonForm(PageForm):
     )
 
 
+class ColumnField(forms.ChoiceField):
+    """One of the columns of the file. Browsers submit every line break as CR LF, whichever the heading has."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return self._heading(value)
+
+    def to_python(self, value: Any) -> str:
+        return str(self._heading(super().to_python(value)))
+
+    def _heading(self, submitted: Any) -> Any:
+        choices: Any = self.choices
+        headings = [name for name, _label in choices]
+        alike = (name for name in headings if name.splitlines() == str(submitted).splitlines())
+        return submitted if submitted in headings else next(alike, submitted)
+
+
 class ColumnsForm(PageForm):
     """Asks which column of the file has each field."""
 
@@ -141,7 +186,7 @@ class ColumnsForm(PageForm):
         fields = columns_of(file)
         columns = [("", gettext("Not in the file")), *((name, name) for name in file.headers)]
         for name, label in fields.labels.items():
-            self.fields[name] = forms.ChoiceField(
+            self.fields[name] = ColumnField(
                 label=label,
                 choices=columns,
                 required=name in fields.needed,
@@ -188,7 +233,7 @@ def recent_files(request: StaffRequest, *, is_import: bool) -> QuerySet[PayoutFi
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def payout_template(_request: StaffRequest, kind: str, suffix: str) -> HttpResponse:
-    """A file without rows, with the columns of these payouts, or of recipients; as a workbook with help."""
+    """A file without rows, with the columns of these payments, or of recipients; as a workbook with help."""
     if suffix not in _TEMPLATES or kind not in {RECIPIENT, *(one.name for one in payout_kinds())}:
         raise Http404
     return attachment(_TEMPLATES[suffix](rules_of(kind).columns), kind, suffix)
@@ -231,10 +276,21 @@ def payout_file_check(request: StaffRequest, pk: UUID) -> HttpResponse:
     if not form.is_valid():
         return _file_page(request, file, form)
     try:
-        files.check_columns(pk, actor=request.user, mapping=form.mapping)
+        _start_check(request, pk, form.mapping)
     except OperationError as exc:
         messages.error(request, str(exc))
     return redirect(file)
+
+
+@transaction.atomic
+def _start_check(request: StaffRequest, pk: UUID, mapping: dict[str, str]) -> None:
+    """Check the rows, unless they are being checked: a check that runs is not to meet the columns of another one."""
+    locked = files.own_file(pk, request.user)
+    if locked.state != FileState.CHECKING:
+        files.check_columns(pk, actor=request.user, mapping=mapping)
+    elif locked.mapping != mapping:
+        text = gettext("The rows are already being checked. To select other columns, upload the file again.")
+        messages.error(request, text)
 
 
 @require_POST
@@ -331,10 +387,12 @@ def _totals_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
     amounts = file.rows.filter(has_errors=False).order_by().values_list("currency", "amount")
     totals = currency_totals(Debit(currency, amount) for currency, amount in amounts if amount is not None)
     reported = {balance.currency: balance for balance in balances.stored_balances()}
-    return {
-        "totals": [(total, reported.get(total.currency)) for total in totals],
-        "requirement": requirements.approval_requirement(_subject(request, file, totals)),
-    }
+    context: dict[str, Any] = {"totals": [(total, reported.get(total.currency)) for total in totals]}
+    try:
+        context["requirement"] = requirements.approval_requirement(_subject(request, file, totals))
+    except PolicyAlteredError as exc:
+        context["policy_problem"] = str(exc)
+    return context
 
 
 def _subject(request: StaffRequest, file: PayoutFile, totals: Sequence[CurrencyTotal]) -> Subject:

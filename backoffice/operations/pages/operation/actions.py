@@ -32,6 +32,7 @@ from backoffice.operations.pages.operation.forms import (
     BaseDecisionForm,
     RejectionForm,
     ReleaseForm,
+    add_refusal,
 )
 from backoffice.operations.pages.operation.status import (
     approvals_missing,
@@ -189,7 +190,7 @@ def _run_decision(
                 pk, actor=request.user, second_factor_at=second_factor_at(request), **values
             )
         except OperationError as exc:
-            form.add_error(None, str(exc))
+            add_refusal(form, exc)
         else:
             messages.add_message(request, *done(changed), extra_tags=page_state(changed))
             return redirect(changed)

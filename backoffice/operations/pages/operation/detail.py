@@ -39,6 +39,7 @@ from backoffice.operations.delivery.balance_queue import QueuePosition, queue_po
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.errors import ContentUnreadableError, OperationError, PolicyAlteredError
 from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind, Payload
+from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind, facts_of, read_content
 from backoffice.operations.kinds.staff_change import progress_of_handover
 from backoffice.operations.models.holds import LookAlike
@@ -185,8 +186,11 @@ def _seen(
 
 
 def _is_receipt(operation: Operation) -> bool:
-    """Whether its sheet may be called a receipt. That of a batch proves no payment: its rows are paid one by one."""
-    return operation.status == Status.SUCCEEDED and not is_applied_batch(operation)
+    """Whether its sheet may be called a receipt. That of a batch proves no payment: its rows are paid one by one.
+    Neither does that of an off-ramp payment, which was created: whether its customer pays is not known here.
+    """
+    is_created = operation.kind == PaymentKind.name
+    return operation.status == Status.SUCCEEDED and not is_created and not is_applied_batch(operation)
 
 
 def _expected_wait(turn: QueuePosition | None) -> int | None:

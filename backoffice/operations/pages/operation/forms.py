@@ -20,8 +20,10 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import OneTimeCodeInput, reason_field
 from backoffice.operations.delivery.release import AnotherPayment, ConfirmedHolder
+from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import TypedConfirmation
 from backoffice.operations.models.holds import HolderChange, LookAlike
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.workflow.approvals import ApproverConfirmation
 
 if TYPE_CHECKING:
@@ -70,7 +72,11 @@ class BaseDecisionForm(PageForm):
         """Check the second factor last, so that a code is not used up by an otherwise invalid form."""
         values = super().clean() or self.cleaned_data
         code = values.pop("code", None)
-        if code and not self.errors and not confirm_second_factor(self.request, code):
+        if not code or self.errors:
+            return values
+        if confirm_second_factor(self.request, code):
+            del self.fields["code"]  # if the service refuses, the form is shown again and needs no other code
+        else:
             self.add_error(
                 "code", gettext("This code is wrong or already used. Nothing was done; enter the next code.")
             )
@@ -87,6 +93,20 @@ def otp_field(*, required: bool, help_text: "StrOrPromise") -> forms.CharField:
         widget=OneTimeCodeInput(attrs={"autocomplete": "off", "inputmode": "numeric", "spellcheck": "false"}),
         error_messages={"required": _("Enter the provider's one-time code. Nothing was sent.")},
     )
+
+
+_FIELD_OF = {
+    Refusal.OTP_MISSING: "otp",
+    Refusal.OTP_USED: "otp",
+    Refusal.CONFIRMATION_WRONG: "confirmation",
+}
+"""The field whose value is the reason of a refusal. Any other concerns the operation, or all of them."""
+
+
+def add_refusal(form: BaseDecisionForm, refused: OperationError) -> None:
+    """Add why the service refused: beside the field whose value is the reason, otherwise above the form."""
+    name = _FIELD_OF.get(Refusal(refused.refusal["code"]))
+    form.add_error(name if name in form.fields else None, str(refused))
 
 
 class ApprovalForm(BaseDecisionForm):

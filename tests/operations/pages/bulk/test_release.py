@@ -4,6 +4,7 @@ import re
 from contextlib import nullcontext
 from datetime import timedelta
 from decimal import Decimal
+from html import unescape
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.pages import bulk_release as bulk_release_pages
+from backoffice.operations.pages.bulk import bulk_totals
 from backoffice.operations.pages.bulk_release import SendSelection
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow import approvals
@@ -147,6 +149,31 @@ def test_the_confirmation_of_a_batch_names_it_and_its_file(
     assert "The list shows the reasons" not in html
     assert link in html
     assert "No operation is ready to be sent." in text_of(as_approver.get(SEND))
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [("kind=batch", 2), ("text=payroll.csv", 2), ("text=person.2", 1), ("kind=transfer", 2)],
+)
+def test_all_approved_are_those_of_the_batches_that_the_list_shows(
+    as_approver: Client, preparer: User, approver: User, query: str, rows: int
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    approved_conversion(preparer, approver)
+    shown = as_approver.get(f"/operations/?tab=waiting&{query}")
+    assert [one.pk for one in shown.context["page"].rows] == [batch.pk]
+    [link] = re.findall(r'href="([^"]+)">Send all approved', text_of(shown))
+    selection = as_approver.get(unescape(link)).context["selection"]
+    assert [one.pk for one in selection.operations] == [
+        one.pk for one in payouts.row_operations(batch)[-rows:]
+    ]
+
+
+def test_totals_are_exact_whatever_the_decimals() -> None:
+    amounts = ("12345678901.123456789012345678", "0.000000000000000001")
+    operations = [Operation(kind="transfer", currency="ETH", amount=Decimal(amount)) for amount in amounts]
+    expected = [("ETH", Decimal("12345678901.123456789012345679"))]
+    assert bulk_totals(operations, debited=True) == expected
 
 
 def test_the_number_of_operations_is_grouped(
@@ -261,11 +288,19 @@ def test_a_code_that_was_used_is_reported_and_held_against_no_operation(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     first, second = (factories.approved(preparer, approver) for _ in range(2))
+    used = f"This one-time code was already entered for {first.reference}"
     confirm(as_approver, first, otp="111111")
     confirm(as_approver, second, otp="111111")
     assert [one.operation_id for one in Release.objects.all()] == [first.pk]
     item = BulkReleaseItem.objects.get(operation=second)
     assert item.refusal is None
+    carry_out(item.bulk_release)
+    address = item.bulk_release.get_absolute_url()
+    assert used in text_of(as_approver.get(address)), "as a message: the form was another page's"
+    refused = as_approver.post(address, {"otp": "111111"})
+    assert refused.status_code == 422
+    assert used in text_of(refused).partition('id="id_otp_error">')[2].partition("</p>")[0]
+    assert refused.context["form"].non_field_errors() == []
 
 
 def test_the_expected_time_follows_the_pace_of_the_last_payments_without_idle_time(

@@ -18,6 +18,7 @@ from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.refusals import Refusal, sentence
 from backoffice.operations.states import Status
 from tests import factories
+from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import do, put, show, text_of
 from tests.stub_provider import StubProvider
 
@@ -185,6 +186,17 @@ def test_a_receipt_names_amounts_people_transaction_code_and_audit_entries(
     ):
         assert text in shown.replace("&#x27;", "'")
     assert "not proof of payment" not in shown
+
+
+def test_the_sheet_of_a_created_off_ramp_payment_is_no_receipt(as_preparer: Client, preparer: User) -> None:
+    """The provider only created it: whether its customer pays, and anything is paid out, is not known."""
+    payment = factories.prepared_of_kind("payment", SAMPLES["payment"], preparer)
+    put(payment, "approved", "sending", "succeeded")
+    assert "Print record" in main_of(as_preparer, payment)
+    shown = main_of(as_preparer, payment, "receipt/")
+    assert f"Record {payment.reference}" in shown
+    assert "This is not proof of payment." in shown
+    assert "Receipt" not in shown
 
 
 def test_a_record_of_what_did_not_succeed_is_no_proof_of_payment(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -9,11 +10,13 @@ from django.test import Client
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.operations.lifecycle.pause import pause_payments
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import ResponseCode, coded, responses_sentence
 from backoffice.operations.states import Status
 from backoffice.operations.templatetags.operations import entry_text
 from tests import factories
+from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import code_of, do, let_second_factor_age, put, show, status_of, text_of
 
 pytestmark = pytest.mark.django_db
@@ -50,10 +53,55 @@ def test_sending_without_a_one_time_code_does_nothing_and_keeps_the_comment(
 ) -> None:
     answer = do(as_approver, operation, "approve-and-send", otp="", comment="Invoice seen")
     assert answer.status_code == 422
-    error = text_of(answer).partition('id="id_otp_error">')[2].partition("</p>")[0]
-    assert error == "Enter the provider&#x27;s one-time code. Nothing was approved and nothing was sent."
+    error = "Enter the provider&#x27;s one-time code. Nothing was approved and nothing was sent."
+    assert error_beside(answer, "otp") == error
     assert 'value="Invoice seen"' in text_of(answer)
     assert status_of(operation) == Status.PENDING
+
+
+@pytest.mark.parametrize("action", ["approve-and-send", "release"])
+def test_a_used_one_time_code_is_reported_beside_its_field(
+    as_approver: Client, operation: Operation, preparer: User, approver: User, action: str
+) -> None:
+    do(as_approver, factories.approved(preparer, approver), "release", otp="111111")
+    if action == "release":
+        factories.approve(operation, approver)
+    answer = do(as_approver, operation, action, otp="111111")
+    assert answer.status_code == 422
+    assert "This one-time code was already entered for" in error_beside(answer, "otp")
+    assert answer.context["refused"].non_field_errors() == []
+
+
+def test_a_refused_form_does_not_ask_again_for_a_second_factor_that_it_has_confirmed(
+    as_approver: Client, operation: Operation, preparer: User, approver: User
+) -> None:
+    do(as_approver, factories.approved(preparer, approver), "release", otp="111111")
+    let_second_factor_age(as_approver)
+    assert 'name="code"' in text_of(show(as_approver, operation))
+    answer = do(as_approver, operation, "approve-and-send", otp="111111", code=code_of(approver))
+    assert "already entered for" in error_beside(answer, "otp")
+    assert 'id="id_code"' not in text_of(answer)
+
+
+def test_a_wrong_confirmation_is_reported_beside_its_field(as_approver: Client, preparer: User) -> None:
+    transfer = factories.prepared_of_kind("wallet_transfer", SAMPLES["wallet_transfer"], preparer)
+    answer = do(as_approver, transfer, "approve", confirmation="0000")
+    assert answer.status_code == 422
+    assert error_beside(answer, "confirmation").startswith("What you typed does not match the content.")
+
+
+def test_a_reason_that_is_not_in_the_code_stays_above_the_form(
+    as_approver: Client, operation: Operation, administrator: User
+) -> None:
+    pause_payments(actor=administrator, reason="Audit")
+    answer = do(as_approver, operation, "approve-and-send", otp="111111")
+    [reason] = answer.context["refused"].non_field_errors()
+    assert reason.startswith("Payments are paused.")
+    assert "otp" not in answer.context["refused"].errors
+
+
+def error_beside(answer: Any, field: str) -> str:
+    return text_of(answer).partition(f'id="id_{field}_error">')[2].partition("</p>")[0]
 
 
 def test_an_approved_operation_is_sent_with_a_one_time_code(

@@ -11,6 +11,7 @@ from backoffice.accounts.models import User
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages import search as searching
 from tests import factories
+from tests.operations.kinds.samples import SAMPLES
 from tests.operations.pages.search.steps import found, paid, search
 from tests.operations.steps import put, text_of
 
@@ -110,3 +111,14 @@ def test_words_search_the_newest_operations_and_references_all(
 @pytest.mark.parametrize("text", ["50%_off", "W-", "W-7\\", "'; --", "ÀÉ", "W-UU", "🐘🐘"])
 def test_unusual_texts_find_nothing(as_preparer: Client, operation: Operation, text: str) -> None:
     assert found(as_preparer, text) == []
+
+
+def test_who_was_only_promised_a_payout_is_no_paid_recipient(
+    as_preparer: Client, preparer: User, approver: User
+) -> None:
+    """An off-ramp payment that succeeded was created: whether its customer pays is not known."""
+    payment = factories.prepared_of_kind("payment", SAMPLES["payment"], preparer)
+    put(payment, "approved", "sending", "succeeded")
+    hits = search(as_preparer, payment.recipient).context["found"]
+    assert [row.pk for row in hits.operations.rows] == [payment.pk]
+    assert hits.recipients.rows == []
