@@ -128,5 +128,6 @@ def _counted_query(export_request: ExportRequest) -> QuerySet[Any] | None:
 
 
 def _planner_rows(query: QuerySet[Any]) -> int:
-    plan = json.loads(query.order_by().explain(format="json"))
-    return int(plan[0]["Plan"]["Plan Rows"])
+    plan = query.order_by().explain(format="json")
+    # Without a plan no row can match, so that Django does not ask the database.
+    return int(json.loads(plan)[0]["Plan"]["Plan Rows"]) if plan else 0

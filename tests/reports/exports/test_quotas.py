@@ -50,6 +50,10 @@ def test_exports_per_user_are_limited(auditor: User, administrator: User, settin
     assert ExportJob.objects.filter(person=auditor).count() == 3
 
 
+def test_a_query_that_no_row_can_match_is_estimated_without_the_planner() -> None:
+    assert limits._planner_rows(ExportJob.objects.none()) == 0
+
+
 @pytest.mark.parametrize(
     "state", [ExportState.CANCELLED, ExportState.FAILED, ExportState.EXPIRED, ExportState.REMOVED]
 )

@@ -62,6 +62,13 @@ def test_the_page_shows_the_approximate_number_of_rows(reader: Client, preparer:
     assert re.search(r"About [\d,]+ rows?\.", answer.content.decode())
 
 
+def test_a_report_that_cannot_have_rows_is_a_file_without_rows(reader: Client) -> None:
+    chosen = {"tab": "waiting"}  # nothing ever waits for an auditor
+
+    assert reader.get(page_of("operations"), chosen).status_code == 200
+    assert b"".join(reader.get(address("operations"), chosen)).count(b"\n") == 1
+
+
 @pytest.mark.parametrize(
     "path", ["/reports/", "/reports/operations/", "/reports/exports/", "/reports/schedules/"]
 )
