@@ -1,6 +1,7 @@
 """Exports are bounded: in number, for one person and for all, and in what they leave of the disk."""
 
 import errno
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -126,6 +127,23 @@ def test_a_full_disk_is_reported_as_the_reason(
 
     offer(full)
     job = numbers(auditor)
+    runner.run_export(job.pk)
+
+    assert (now(job).state, now(job).failure) == (ExportState.FAILED, {"code": "disk_full"})
+    assert files() == []
+
+
+def test_a_disk_that_is_full_when_an_excel_file_is_packed_is_reported_as_the_reason(
+    auditor: User,
+    offer: Callable[[Callable[[], Iterator[object]]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(_archive: zipfile.ZipFile, *_file: str) -> None:
+        raise OSError(errno.ENOSPC, "what a write to a full disk raises")
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", full)
+    offer(lambda: iter(range(3)))
+    job = requested_export(auditor, report="numbers", columns=[], format="xlsx")
     runner.run_export(job.pk)
 
     assert (now(job).state, now(job).failure) == (ExportState.FAILED, {"code": "disk_full"})
