@@ -18,6 +18,7 @@ from backoffice.accounts.roles import users_with_permission
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, leases
+from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.reports.calendar import Frequency, RelativePeriod, latest_due, next_due, period_days
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.errors import (
@@ -138,17 +139,16 @@ def delete_schedule(pk: int, *, actor: User) -> None:
 def run_due_schedules() -> int:
     """Request the exports of every due schedule. Returns how many schedules ran.
 
-    Safe to call concurrently.
+    Safe to call concurrently. One that fails is logged, and does not stop the others.
 
     After a downtime only the latest due time counts.
     """
-    now = clock.now()
-    due = Schedule.objects.filter(is_paused=False, next_at__lte=now).select_related("owner")
-    return sum(_run_schedule(schedule, now) for schedule in due)
+    due = Schedule.objects.filter(is_paused=False, next_at__lte=clock.now()).select_related("owner")
+    return sum(run_each_isolated(_run_schedule, {schedule: str(schedule) for schedule in due}, failed=ignore))
 
 
 @transaction.atomic
-def _run_schedule(schedule: Schedule, now: datetime) -> bool:
+def _run_schedule(schedule: Schedule) -> bool:
     """Request the export of each recipient, unless another call did for this time.
 
     Returns whether this call did.
@@ -158,7 +158,7 @@ def _run_schedule(schedule: Schedule, now: datetime) -> bool:
     wait for the log.
     """
     leases.lock_until_commit(QUOTA_LOCK)
-    due_at = latest_due(**_calendar_arguments(schedule), first=schedule.next_at, now=now)
+    due_at = latest_due(**_calendar_arguments(schedule), first=schedule.next_at, now=clock.now())
     claimed = Schedule.objects.filter(pk=schedule.pk, next_at=schedule.next_at, is_paused=False)
     if not claimed.update(next_at=_next_due(schedule, due_at), last_at=due_at):
         return False

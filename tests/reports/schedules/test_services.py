@@ -72,6 +72,20 @@ def test_a_report_with_fixed_days_covers_completed_days(auditor: User) -> None:
     assert ExportJob.objects.get().filters == {"since": ["2026-03-03"], "until": ["2026-03-03"]}
 
 
+def test_a_schedule_that_fails_does_not_stop_the_others(auditor: User) -> None:
+    failing, other = stored_schedule(auditor, name="A"), stored_schedule(auditor, name="B")
+    for schedule in (failing, other):
+        is_due(schedule, clock.now())
+    Schedule.objects.filter(pk=failing.pk).update(
+        time_zone="Asia/Rangoun"
+    )  # as after a change of the system's zones
+
+    assert services.run_due_schedules() == 1
+
+    assert ExportJob.objects.get().schedule == other
+    assert now(failing).last_at is None
+
+
 def test_two_concurrent_ticks_make_one_run(auditor: User) -> None:
     schedule = stored_schedule(auditor)
     is_due(schedule, clock.now())
