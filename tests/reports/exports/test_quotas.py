@@ -12,6 +12,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -94,6 +95,25 @@ def test_no_export_starts_below_the_disk_reserve(auditor: User, settings: Settin
     assert now(job).state == ExportState.FAILED
     assert "disk" in now(job).failure_text
     assert files() == []
+
+
+def test_the_missing_disk_space_is_stored_in_no_language(
+    auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], settings: Settings
+) -> None:
+    def growing() -> Iterator[object]:
+        settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
+        yield from range(100_000)
+
+    offer(growing)
+    job = requested_export(auditor, report="numbers", columns=[], language="fr")
+    runner.run_export(job.pk)
+
+    texts = {}
+    for language in ("en", "fr"):
+        with translation.override(language):
+            texts[language] = now(job).failure_text
+    assert "\N{NO-BREAK SPACE}PB " in texts["en"]
+    assert "\N{NO-BREAK SPACE}Pio " in texts["fr"]
 
 
 def test_a_disk_that_fills_up_fails_the_export_and_leaves_no_file(
