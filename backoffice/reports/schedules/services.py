@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Prefetch, Q, QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
@@ -43,9 +43,13 @@ def owned_schedules(user: User) -> QuerySet[Schedule]:
 
 
 def visible_schedules(user: User) -> QuerySet[Schedule]:
-    """The schedules that this person owns or receives."""
-    seen = Schedule.objects.filter(Q(owner=user) | Q(recipients=user)).distinct()
-    return seen.select_related("owner").prefetch_related("recipients")
+    """The schedules that this person owns or receives, each with the failed exports of its last run as
+    `last_failures`.
+    """
+    seen = Schedule.objects.filter(Q(owner=user) | Q(recipients=user)).distinct().select_related("owner")
+    failed = ExportJob.objects.filter(state=ExportState.FAILED, due_at=F("schedule__last_at"))
+    last_failures = Prefetch("exports", failed.select_related("person"), to_attr="last_failures")
+    return seen.prefetch_related("recipients", last_failures)
 
 
 def people_who_may_read(report: AnyReport) -> QuerySet[User]:
@@ -68,15 +72,16 @@ def delivery_obstacle(schedule: Schedule, person: User) -> Failure | None:
     return None if report.may_be_read_by(person) else {"code": DeliveryObstacle.NOT_ALLOWED, **person_name}
 
 
-def failed_exports(schedule: Schedule) -> QuerySet[ExportJob]:
-    """The failed exports of its last run."""
-    return schedule.exports.filter(state=ExportState.FAILED, due_at=schedule.last_at).select_related("person")
-
-
-def recipients_with_obstacles(schedule: Schedule) -> list[str]:
-    """The recipients who would not get it now, and why."""
-    found = (delivery_obstacle(schedule, person) for person in schedule.recipients.all())
-    return [obstacle_sentence(obstacle) for obstacle in found if obstacle]
+def recipients_with_obstacles(schedules: Iterable[Schedule]) -> dict[int, list[str]]:
+    """By schedule: the recipients who would not get it now, and why. The permissions of each person are read once."""
+    people: dict[int, User] = {}
+    found: dict[int, list[str]] = {}
+    for schedule in schedules:
+        schedule.owner = people.setdefault(schedule.owner_id, schedule.owner)
+        recipients = [people.setdefault(person.pk, person) for person in schedule.recipients.all()]
+        obstacles = (delivery_obstacle(schedule, person) for person in recipients)
+        found[schedule.pk] = [obstacle_sentence(obstacle) for obstacle in obstacles if obstacle]
+    return found
 
 
 @transaction.atomic

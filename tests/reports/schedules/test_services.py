@@ -182,7 +182,7 @@ def test_a_recipient_who_lost_the_permission_is_skipped_and_reported(
     assert list(ExportJob.objects.values_list("person", flat=True)) == [administrator.pk]
     obstacle = "Femi Ade: this person no longer has permission for the report"
     assert now(schedule).last_obstacles_text == obstacle
-    assert recipients_with_obstacles(now(schedule)) == [obstacle]
+    assert recipients_with_obstacles([now(schedule)]) == {schedule.pk: [obstacle]}
     entry = Entry.objects.filter(action="schedule.run").get()
     assert entry.detail["not_sent"] == [{"code": "not_allowed", "person": "Femi Ade"}]
     assert dict(entry.facts)["Not sent"] == obstacle
