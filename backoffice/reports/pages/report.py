@@ -190,8 +190,9 @@ def _download(query: ReportQuery) -> HttpResponseBase:
         export = ReportDownload(export_request, hang_up=partial(close_connection, query.request))
     except DownloadsBusyError:
         return _offer_background(query, str(_BUSY_MESSAGE), estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
-    except FileTooLongError as exc:
-        return _offer_background(query, str(exc), estimate, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    except FileTooLongError as exc:  # in background it would be too long as well
+        query.file_form.add_error(None, str(exc))
+        return _report_page(query, refused=True)
     except GatewayError as exc:
         failed = {
             "report": query.report,
