@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from django.db.models import TextChoices
+from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import code_sentence
@@ -82,7 +83,10 @@ class DeliveryObstacle(TextChoices):
 
 
 def failure_sentence(failure: Mapping[str, Any]) -> str:
-    """A stored failure in words."""
+    """A stored failure in words. A reserve of disk space is a number of bytes; older rows have it as text."""
+    reserve = failure.get("reserve")
+    if isinstance(reserve, int):
+        failure = {**failure, "reserve": filesizeformat(reserve)}
     return code_sentence(FailureCode, failure)
 
 

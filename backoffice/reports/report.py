@@ -217,4 +217,8 @@ class ExportRequest:
     @property
     def filters(self) -> dict[str, str]:
         """The filters, for the audit log."""
-        return {name: str(value) for name, value in self.form.cleaned_data.items() if value}
+        return {
+            name: str(value)
+            for name, value in self.form.cleaned_data.items()
+            if value not in ("", None) and value is not False
+        }

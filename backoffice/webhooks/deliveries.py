@@ -16,7 +16,7 @@ from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
 from backoffice.ledger import callback_url
-from backoffice.ledger.callback_url import is_own_address
+from backoffice.ledger.callback_url import is_own_address, without_secret
 from backoffice.ledger.models import Transaction
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Operation
 from backoffice.operations.selectors import operations_by_transaction, visible_operations
@@ -129,7 +129,8 @@ class MissingDeliveries:
     """The provider should have delivered something and has not.
 
     `last_at` is the last valid delivery; None if there was none. `address` is the callback URL that the provider
-    reported at `reported_at`; that is None for the one set from here, while none was read from the provider yet.
+    reported at `reported_at`, without its secret part; `reported_at` is None for the one set from here, while none was
+    read from the provider yet.
     """
 
     last_at: datetime | None
@@ -250,4 +251,6 @@ def missing_deliveries() -> MissingDeliveries | None:
         status__in=(Status.SUCCEEDED, Status.FAILED),
         attempts__provider_transaction_id__isnull=False,
     )
-    return MissingDeliveries(last_at, address, cached.read_at) if settled.exists() else None
+    if not settled.exists():
+        return None
+    return MissingDeliveries(last_at, without_secret(address), cached.read_at)

@@ -157,6 +157,16 @@ def test_the_alarm_names_the_reported_callback_url_and_possible_causes(
     assert alarm.count("<li>") == 4
 
 
+def test_the_alarm_does_not_show_the_secret_of_the_callback_url(
+    ended: Operation, client: Client, sign_in: SignIn, auditor: User, settings: Settings
+) -> None:
+    close(ended, 25)
+    report_address(f"{OURS}/hooks/{settings.WEBHOOK_SECRET}/")
+    html = sign_in(client, auditor).get("/settings/webhooks/").content.decode()
+    assert f"<code>{OURS}/hooks/***/</code>" in html.partition('role="alert"')[2]
+    assert settings.WEBHOOK_SECRET not in html
+
+
 def test_the_alarm_says_that_the_provider_has_not_reported_the_callback_url(
     ended: Operation, administrator: User
 ) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, timedelta
 from decimal import Decimal
 
 from django.db import connection
@@ -21,6 +21,7 @@ from backoffice.ledger.transactions.query_planner import FacetSum
 MAX_EXACT_COUNT = 10_000
 CONVERSION_SPAN = timedelta(minutes=1)
 """The provider records both sides of a conversion together; they are at most this far apart."""
+_ONE_TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -142,14 +143,14 @@ def _uses_planner(criteria: TransactionFilter) -> bool:
 
 
 def _approximate_count(criteria: TransactionFilter) -> int:
-    """Estimate from the day totals (whole days), or from the database's planner."""
+    """Estimate from the totals of all UTC days that the period touches, or from the database's planner."""
     if criteria.searches_names or (criteria.min_amount, criteria.max_amount) != (None, None):
         return _planner_estimate(criteria)
     totals = DayTotal.objects.filter(facet__in=criteria.matching_facets(filters.known_facets()))
     if criteria.since:
-        totals = totals.filter(day__gte=criteria.since.date())
+        totals = totals.filter(day__gte=criteria.since.astimezone(UTC).date())
     if criteria.until:
-        totals = totals.filter(day__lte=criteria.until.date())
+        totals = totals.filter(day__lte=(criteria.until - _ONE_TICK).astimezone(UTC).date())
     return totals.aggregate(count=Sum("count"))["count"] or 0
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
-from django.template.defaultfilters import filesizeformat
 
 from backoffice.accounts.models import User
 from backoffice.core import leases
@@ -60,7 +59,7 @@ def check_disk_space() -> None:
     """Raise QuotaExceededError if less disk space is free than the configured reserve."""
     reserve = settings.EXPORT_DISK_RESERVE_MB * _MEGABYTE
     if shutil.disk_usage(work_folder()).free < reserve:
-        raise QuotaExceededError(FailureCode.DISK_RESERVE, reserve=filesizeformat(reserve))
+        raise QuotaExceededError(FailureCode.DISK_RESERVE, reserve=reserve)
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -128,5 +127,6 @@ def _counted_query(export_request: ExportRequest) -> QuerySet[Any] | None:
 
 
 def _planner_rows(query: QuerySet[Any]) -> int:
-    plan = json.loads(query.order_by().explain(format="json"))
-    return int(plan[0]["Plan"]["Plan Rows"])
+    plan = query.order_by().explain(format="json")
+    # Without a plan no row can match, so that Django does not ask the database.
+    return int(json.loads(plan)[0]["Plan"]["Plan Rows"]) if plan else 0

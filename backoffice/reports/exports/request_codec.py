@@ -65,7 +65,7 @@ class FilterDescriber:
 
     def _read(self, of: tuple[str, str], field: "ModelChoiceField[Any]") -> list[tuple[str, str]]:
         if of not in self._named:
-            self._named[of] = [(str(one.pk), str(one)) for one in field.queryset or ()]
+            self._named[of] = [(str(field.prepare_value(one)), str(one)) for one in field.queryset or ()]
         return self._named[of]
 
 

@@ -234,11 +234,12 @@ def _make_file(job: ExportJob, export_request: ExportRequest, lease: Lease) -> N
 
         with closing(file_chunks(export_request, at_most=TIME_LIMIT, check=check)) as chunks:
             written = write_file(chunks, work_folder() / f"{secrets.token_urlsafe(24)}.part", watch)
-    _finish(job, export_request, written)
+        _finish(job, export_request, written)
 
 
 def _finish(job: ExportJob, export_request: ExportRequest, written: WrittenFile) -> None:
-    """Put the file into the store, then set the state. Until then no other process knows its name.
+    """Put the file into the store, then set the state. Until then no other process knows its name. Call it while the
+    lease is renewed: an upload may take longer than a lease lasts.
 
     If the database connection fails here, the state that names the file may have been committed: so the file
     stays, and `delete_expired_exports` removes it if no export names it.

@@ -182,7 +182,6 @@ def remove_export(pk: UUID, *, actor: User) -> ExportJob:
     return job
 
 
-@transaction.atomic
 def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, ReadableFile]:
     """The finished export and its open file, for download. Raises ReportNotAllowedError, ExportGoneError,
     StoreUnavailableError.
@@ -201,9 +200,10 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, ReadableFile]:
             raise ExportGoneError(FailureCode.NO_FILE) from exc
         except FileStoreError as exc:
             raise StoreUnavailableError(FailureCode.STORE_UNAVAILABLE) from exc
-        audit.record(
-            Action.EXPORT_DOWNLOADED, actor=actor, target=str(job), export=str(job.pk), sha256=job.sha256
-        )
+        with transaction.atomic():
+            audit.record(
+                Action.EXPORT_DOWNLOADED, actor=actor, target=str(job), export=str(job.pk), sha256=job.sha256
+            )
         stack.pop_all()
     return job, file
 

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.formatting import error_sentence
 from backoffice.core.web.request_context import close_connection
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.reports.definitions.catalogue import REPORTS
@@ -189,10 +190,15 @@ def _download(query: ReportQuery) -> HttpResponseBase:
         export = ReportDownload(export_request, hang_up=partial(close_connection, query.request))
     except DownloadsBusyError:
         return _offer_background(query, str(_BUSY_MESSAGE), estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
-    except FileTooLongError as exc:
-        return _offer_background(query, str(exc), estimate, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    except FileTooLongError as exc:  # in background it would be too long as well
+        query.file_form.add_error(None, str(exc))
+        return _report_page(query, refused=True)
     except GatewayError as exc:
-        failed = {"report": query.report, "error": exc, "again": f"{_csv_url(query)}?{_query_string(query)}"}
+        failed = {
+            "report": query.report,
+            "reason": error_sentence(exc),
+            "again": f"{_csv_url(query)}?{_query_string(query)}",
+        }
         return render(query.request, "reports/unavailable.html", failed, status=HTTPStatus.BAD_GATEWAY)
     return file_response(export, export_request.format, file_name(export_request, as_of))
 

@@ -33,7 +33,6 @@ from backoffice.reports.pages.report import ReportQuery, get_readable_report, re
 from backoffice.reports.report import AnyReport, ReportPeriod
 from backoffice.reports.schedules import services
 from backoffice.reports.schedules.services import (
-    failed_exports,
     owned_schedules,
     people_who_may_read,
     recipients_with_obstacles,
@@ -116,17 +115,18 @@ def schedules(request: StaffRequest) -> HttpResponse:
     """The schedules that the person owns or receives."""
     if not reports_for(request.user):
         raise PermissionDenied
-    describe = FilterDescriber()
+    visible = list(visible_schedules(request.user))
+    describe, obstacles = FilterDescriber(), recipients_with_obstacles(visible)
     rows = [
         (
             schedule,
             report,
             describe(report, schedule.filters),
             report.headings_of(schedule.columns),
-            recipients_with_obstacles(schedule),
-            failed_exports(schedule),
+            obstacles[schedule.pk],
+            vars(schedule)["last_failures"],
         )
-        for schedule in visible_schedules(request.user)
+        for schedule in visible
         if (report := REPORTS.get(schedule.report))
     ]
     context = {"schedules": rows, "has_address": bool(settings.PUBLIC_URL)}

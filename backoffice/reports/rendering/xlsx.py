@@ -6,9 +6,10 @@ Excel stores numbers with 15 digits and would change an amount of 18 decimals. T
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import IO
+from pathlib import Path
 
 import xlsxwriter
+from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.worksheet import Worksheet
 
 from backoffice.reports.errors import FailureCode, FileTooLongError
@@ -30,23 +31,25 @@ def encode_xlsx(
     temporary files in `folder`, which are deleted with the generator. Raises FileTooLongError for a cell too
     long for Excel.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix=TEMP_FOLDER_PREFIX, dir=folder) as room,
-        tempfile.TemporaryFile(dir=room) as file,
-    ):
-        yield from _write_workbook(file, header, rows, room)
-        file.seek(0)
-        while content := file.read(CHUNK_BYTES):
-            yield FileChunk(content, 0)
+    with tempfile.TemporaryDirectory(prefix=TEMP_FOLDER_PREFIX, dir=folder) as room:
+        path = Path(room) / "book.xlsx"
+        yield from _write_workbook(path, header, rows)
+        with path.open("rb") as file:
+            while content := file.read(CHUNK_BYTES):
+                yield FileChunk(content, 0)
 
 
 def _write_workbook(
-    file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[str | None]], folder: str
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[str | None]]
 ) -> Generator[FileChunk, None, None]:
-    book = xlsxwriter.Workbook(file, {"constant_memory": True, "tmpdir": folder})
+    """A full sheet of long texts has more than two gigabytes, so the file may need the extensions of ZIP64."""
+    options = {"constant_memory": True, "tmpdir": str(path.parent), "use_zip64": True}
+    book = xlsxwriter.Workbook(str(path), options)
     try:
         yield from _count_lines(_write_lines(book, header, rows))
         book.close()
+    except FileCreateError as exc:  # hides the error of the system, which says whether the disk is full
+        raise OSError(*exc.args[0].args) from exc
     finally:
         _close_workbook(book)
 

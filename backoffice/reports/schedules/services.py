@@ -11,13 +11,14 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Prefetch, Q, QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, leases
+from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.reports.calendar import Frequency, RelativePeriod, latest_due, next_due, period_days
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.errors import (
@@ -42,9 +43,13 @@ def owned_schedules(user: User) -> QuerySet[Schedule]:
 
 
 def visible_schedules(user: User) -> QuerySet[Schedule]:
-    """The schedules that this person owns or receives."""
-    seen = Schedule.objects.filter(Q(owner=user) | Q(recipients=user)).distinct()
-    return seen.select_related("owner").prefetch_related("recipients")
+    """The schedules that this person owns or receives, each with the failed exports of its last run as
+    `last_failures`.
+    """
+    seen = Schedule.objects.filter(Q(owner=user) | Q(recipients=user)).distinct().select_related("owner")
+    failed = ExportJob.objects.filter(state=ExportState.FAILED, due_at=F("schedule__last_at"))
+    last_failures = Prefetch("exports", failed.select_related("person"), to_attr="last_failures")
+    return seen.prefetch_related("recipients", last_failures)
 
 
 def people_who_may_read(report: AnyReport) -> QuerySet[User]:
@@ -67,15 +72,16 @@ def delivery_obstacle(schedule: Schedule, person: User) -> Failure | None:
     return None if report.may_be_read_by(person) else {"code": DeliveryObstacle.NOT_ALLOWED, **person_name}
 
 
-def failed_exports(schedule: Schedule) -> QuerySet[ExportJob]:
-    """The failed exports of its last run."""
-    return schedule.exports.filter(state=ExportState.FAILED, due_at=schedule.last_at).select_related("person")
-
-
-def recipients_with_obstacles(schedule: Schedule) -> list[str]:
-    """The recipients who would not get it now, and why."""
-    found = (delivery_obstacle(schedule, person) for person in schedule.recipients.all())
-    return [obstacle_sentence(obstacle) for obstacle in found if obstacle]
+def recipients_with_obstacles(schedules: Iterable[Schedule]) -> dict[int, list[str]]:
+    """By schedule: the recipients who would not get it now, and why. The permissions of each person are read once."""
+    people: dict[int, User] = {}
+    found: dict[int, list[str]] = {}
+    for schedule in schedules:
+        schedule.owner = people.setdefault(schedule.owner_id, schedule.owner)
+        recipients = [people.setdefault(person.pk, person) for person in schedule.recipients.all()]
+        obstacles = (delivery_obstacle(schedule, person) for person in recipients)
+        found[schedule.pk] = [obstacle_sentence(obstacle) for obstacle in obstacles if obstacle]
+    return found
 
 
 @transaction.atomic
@@ -138,17 +144,16 @@ def delete_schedule(pk: int, *, actor: User) -> None:
 def run_due_schedules() -> int:
     """Request the exports of every due schedule. Returns how many schedules ran.
 
-    Safe to call concurrently.
+    Safe to call concurrently. One that fails is logged, and does not stop the others.
 
     After a downtime only the latest due time counts.
     """
-    now = clock.now()
-    due = Schedule.objects.filter(is_paused=False, next_at__lte=now).select_related("owner")
-    return sum(_run_schedule(schedule, now) for schedule in due)
+    due = Schedule.objects.filter(is_paused=False, next_at__lte=clock.now()).select_related("owner")
+    return sum(run_each_isolated(_run_schedule, {schedule: str(schedule) for schedule in due}, failed=ignore))
 
 
 @transaction.atomic
-def _run_schedule(schedule: Schedule, now: datetime) -> bool:
+def _run_schedule(schedule: Schedule) -> bool:
     """Request the export of each recipient, unless another call did for this time.
 
     Returns whether this call did.
@@ -158,7 +163,7 @@ def _run_schedule(schedule: Schedule, now: datetime) -> bool:
     wait for the log.
     """
     leases.lock_until_commit(QUOTA_LOCK)
-    due_at = latest_due(**_calendar_arguments(schedule), first=schedule.next_at, now=now)
+    due_at = latest_due(**_calendar_arguments(schedule), first=schedule.next_at, now=clock.now())
     claimed = Schedule.objects.filter(pk=schedule.pk, next_at=schedule.next_at, is_paused=False)
     if not claimed.update(next_at=_next_due(schedule, due_at), last_at=due_at):
         return False

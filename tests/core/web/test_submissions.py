@@ -74,6 +74,21 @@ def test_the_address_is_the_forms_own_if_the_browser_names_another_site(as_prepa
     assert answer.headers["Location"].startswith(f"{PREFERENCES}?{PARAMETER}=")
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", ["", "none"])
+def test_a_path_that_begins_with_two_slashes_leads_to_no_other_host(client: Client, value: str) -> None:
+    for query in ({PARAMETER: value}, {PARAMETER: value, "tab": "1"}):
+        answer = client.get("/", query, PATH_INFO="//elsewhere.example/")
+        assert (answer.status_code, answer.headers["Location"][:4]) == (302, "/%2F")
+
+
+def test_a_form_on_a_page_whose_path_begins_with_two_slashes_leads_to_no_other_host(
+    as_preparer: Client,
+) -> None:
+    answer = submit(as_preparer, Referer="http://testserver//elsewhere.example/")
+    assert (answer.status_code, answer.headers["Location"][:4]) == (303, "/%2F")
+
+
 @pytest.mark.parametrize("mode", ["cors", "same-origin", ""])
 def test_a_request_by_a_script_is_answered_directly(as_preparer: Client, mode: str) -> None:
     assert submit(as_preparer, **{"Sec-Fetch-Mode": mode}).status_code == 422

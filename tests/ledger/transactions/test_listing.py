@@ -3,6 +3,7 @@
 import random
 from datetime import datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
@@ -335,6 +336,23 @@ def test_day_totals_estimate_counts_beyond_the_limit(rows: list[Transaction]) ->
     assert transaction_count(TransactionFilter(currency="EUR", since=day(1)), at_most=0) == TransactionCount(
         90_000, is_exact=False
     )
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "counted"),
+    [(day(1), day(0), 20_000), (day(1) - timedelta(hours=1), day(0) - timedelta(hours=1), 29_000)],
+    ids=["a UTC day", "a day in Lagos"],
+)
+def test_a_count_is_estimated_from_the_days_of_the_period_only(
+    since: datetime, until: datetime, counted: int
+) -> None:
+    stored(currency="EUR", occurred_at=day(1) + timedelta(hours=1))
+    facet = Facet.objects.get(currency="EUR")
+    for back, number in ((0, 70_000), (1, 20_000), (2, 9_000)):
+        DayTotal.objects.create(day=day(back).date(), facet=facet, count=number, amount=0, fee=0)
+    lagos = ZoneInfo("Africa/Lagos")
+    chosen = TransactionFilter(currency="EUR", since=since.astimezone(lagos), until=until.astimezone(lagos))
+    assert transaction_count(chosen, at_most=0) == TransactionCount(counted, is_exact=False)
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL breaks statements off")

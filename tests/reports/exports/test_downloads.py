@@ -25,6 +25,8 @@ pytestmark = pytest.mark.django_db
 class TextForm(forms.Form):
     text = forms.CharField(required=False)
     since = forms.DateField(required=False)
+    at_most = forms.DecimalField(required=False)
+    mine = forms.BooleanField(required=False)
 
 
 def report(rows: Callable[[], Iterator[object]]) -> ComputedReport[object, TextForm]:
@@ -88,6 +90,12 @@ def test_a_complete_file_is_audited_before_its_last_chunk(auditor: User) -> None
 
     assert content == b"value,end\r\n" + b"".join(b"%d,\r\n" % number for number in range(10))
     assert recorded() == [("report.requested", None, None), ("report.exported", 10, True)]
+
+
+def test_every_filter_that_is_set_is_audited(auditor: User) -> None:
+    list(begin(ten, auditor, at_most="0"))
+
+    assert [entry.detail["filters"] for entry in Entry.objects.all()] == [{"at_most": "0"}] * 2
 
 
 def test_closing_a_complete_file_audits_nothing_more(auditor: User) -> None:

@@ -1,6 +1,7 @@
 """Exports are bounded: in number, for one person and for all, and in what they leave of the disk."""
 
 import errno
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -48,6 +50,10 @@ def test_exports_per_user_are_limited(auditor: User, administrator: User, settin
     services.remove_export(first.pk, actor=auditor)
     requested_export(auditor)
     assert ExportJob.objects.filter(person=auditor).count() == 3
+
+
+def test_a_query_that_no_row_can_match_is_estimated_without_the_planner() -> None:
+    assert limits._planner_rows(ExportJob.objects.none()) == 0
 
 
 @pytest.mark.parametrize(
@@ -91,6 +97,25 @@ def test_no_export_starts_below_the_disk_reserve(auditor: User, settings: Settin
     assert files() == []
 
 
+def test_the_missing_disk_space_is_stored_in_no_language(
+    auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], settings: Settings
+) -> None:
+    def growing() -> Iterator[object]:
+        settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
+        yield from range(100_000)
+
+    offer(growing)
+    job = requested_export(auditor, report="numbers", columns=[], language="fr")
+    runner.run_export(job.pk)
+
+    texts = {}
+    for language in ("en", "fr"):
+        with translation.override(language):
+            texts[language] = now(job).failure_text
+    assert "\N{NO-BREAK SPACE}PB " in texts["en"]
+    assert "\N{NO-BREAK SPACE}Pio " in texts["fr"]
+
+
 def test_a_disk_that_fills_up_fails_the_export_and_leaves_no_file(
     auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], settings: Settings
 ) -> None:
@@ -122,6 +147,23 @@ def test_a_full_disk_is_reported_as_the_reason(
 
     offer(full)
     job = numbers(auditor)
+    runner.run_export(job.pk)
+
+    assert (now(job).state, now(job).failure) == (ExportState.FAILED, {"code": "disk_full"})
+    assert files() == []
+
+
+def test_a_disk_that_is_full_when_an_excel_file_is_packed_is_reported_as_the_reason(
+    auditor: User,
+    offer: Callable[[Callable[[], Iterator[object]]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(_archive: zipfile.ZipFile, *_file: str) -> None:
+        raise OSError(errno.ENOSPC, "what a write to a full disk raises")
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", full)
+    offer(lambda: iter(range(3)))
+    job = requested_export(auditor, report="numbers", columns=[], format="xlsx")
     runner.run_export(job.pk)
 
     assert (now(job).state, now(job).failure) == (ExportState.FAILED, {"code": "disk_full"})

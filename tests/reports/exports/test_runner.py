@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from django.core.management import call_command
@@ -20,6 +22,7 @@ from backoffice.accounts.models import User
 from backoffice.core import background, clock
 from backoffice.core.leases import acquire_lease, held_leases
 from backoffice.core.models import LeaseRow
+from backoffice.core.storage.files import EXPORTS, PrivateFolder
 from backoffice.reports.exports import runner, services
 from backoffice.reports.models import ExportJob, ExportState, work_folder
 from payments_gateway import ReadFailedError
@@ -251,6 +254,34 @@ def test_a_bug_in_a_report_fails_the_export_and_not_the_process(
 
     assert now(job).state == ExportState.FAILED
     assert "could not be written" in now(job).failure_text
+
+
+class SlowFolder(PrivateFolder):
+    """Keeps a file only once the lease of its runner was renewed, or after five seconds."""
+
+    were_renewed: ClassVar[list[bool]] = []
+
+    def put(self, path: Path, name: str) -> None:
+        lease = LeaseRow.objects.filter(name="exports 0")
+        begun, deadline = lease.get().held_until, time.monotonic() + 5
+        while not (is_renewed := lease.get().held_until > begun) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.were_renewed.append(is_renewed)
+        super().put(path, name)
+
+
+def test_the_lease_is_kept_while_the_file_is_stored(
+    auditor: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into an object store, a large file takes longer than a lease lasts, and another runner would begin anew."""
+    monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.05)
+    folder = {**settings.STORAGES[EXPORTS], "BACKEND": f"{__name__}.{SlowFolder.__name__}"}
+    settings.STORAGES = {**settings.STORAGES, EXPORTS: folder}
+    job = requested_export(auditor)
+
+    runner.run_export(job.pk)
+
+    assert (SlowFolder.were_renewed, now(job).state) == ([True], ExportState.DONE)
 
 
 def test_a_failed_commit_keeps_the_file_of_a_finished_export(

@@ -4,14 +4,17 @@ import csv
 import hashlib
 from datetime import timedelta
 from itertools import product
+from typing import ClassVar
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.audit.models import Entry
+from backoffice.core.storage.files import EXPORTS, PrivateFolder, ReadableFile
 from backoffice.reports.errors import ExportGoneError, ReportNotAllowedError
 from backoffice.reports.exports import runner, services
 from backoffice.reports.models import TRANSITIONS, ExportJob, ExportState, change_state, work_folder
@@ -111,6 +114,27 @@ def test_every_download_is_audited(auditor: User) -> None:
             assert hashlib.sha256(file.read()).hexdigest() == job.sha256
 
     assert actions(job)[2:] == ["export.downloaded", "export.downloaded"]
+
+
+class ObservedFolder(PrivateFolder):
+    """Says whether a transaction was open when a file was read."""
+
+    were_in_transaction: ClassVar[list[bool]] = []
+
+    def read(self, name: str) -> ReadableFile:
+        self.were_in_transaction.append(connection.in_atomic_block)
+        return super().read(name)
+
+
+def test_no_transaction_waits_for_the_store(auditor: User, settings: Settings) -> None:
+    job = made(auditor)
+    folder = {**settings.STORAGES[EXPORTS], "BACKEND": f"{__name__}.{ObservedFolder.__name__}"}
+    settings.STORAGES = {**settings.STORAGES, EXPORTS: folder}
+
+    _, file = services.open_export(job.pk, actor=auditor)
+    file.close()
+
+    assert ObservedFolder.were_in_transaction == [False]
 
 
 def test_a_missing_file_is_not_audited_as_downloaded(auditor: User) -> None:

@@ -1,6 +1,7 @@
 """Who may export what, and what a person reads where it is not allowed."""
 
 from collections.abc import Callable
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -178,6 +179,18 @@ def test_an_unreachable_provider_is_reported_on_a_page(reader: Client, settings:
     assert "No file was created." in page
     assert f'href="{address("wallets")}?currency=NGN"' in page
     assert not Entry.objects.exists()
+
+
+def test_an_unreachable_provider_is_reported_in_the_language_of_the_page(
+    reader: Client, auditor: User, settings: Settings
+) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:1/v2"  # where nobody listens
+    User.objects.filter(pk=auditor.pk).update(language="fr")
+
+    page = unescape(reader.get(address("wallets")).content.decode())
+
+    assert "Le prestataire n\N{RIGHT SINGLE QUOTATION MARK}a pas pu être joint (" in page
+    assert "could not be reached" not in page
 
 
 def test_an_aborted_download_is_audited(reader: Client) -> None:

@@ -1,6 +1,7 @@
 """The pages of exports: only their own person's, and only as long as the report may be read."""
 
 from collections.abc import Callable
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -10,6 +11,7 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
+from backoffice.accounts.rights import AccessReview
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.reports.definitions.catalogue import REPORTS
@@ -234,6 +236,21 @@ def test_names_in_filters_are_read_in_one_query(
 
     assert f"Person: {auditor}" in page
     assert f"Person: {administrator}" in page
+
+
+def test_a_chosen_access_review_is_shown_by_its_name(
+    client: Client, sign_in: SignIn, administrator: User, preparer: User, approver: User
+) -> None:
+    review = AccessReview.objects.create(
+        operation=uuid4(), signed_at=clock.now(), prepared_by=preparer, approved_by=approver, rows=[]
+    )
+    job = requested_export(
+        administrator, report="access-rights", columns=[], filters={"review": [str(review.operation)]}
+    )
+
+    html = sign_in(client, administrator).get(address("export", job)).content.decode()
+
+    assert f"<dt>Signed-off review</dt><dd>{review}</dd>" in html
 
 
 def test_a_deleted_export_is_not_shown_as_expired(reader: Client, auditor: User) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from backoffice.operations.pages.operation_list import ALL_TAB
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.exports.request_codec import filter_form
 from backoffice.reports.models import ExportJob
+from backoffice.reports.rendering.xlsx import MAX_CELL_CHARACTERS
 from tests import factories
 from tests.reports import odd_values
 from tests.reports.export_requests import requested_export
@@ -54,12 +56,34 @@ def test_excel_files_have_their_own_format(reader: Client) -> None:
     assert (entry.detail["rows"], entry.detail["complete"]) == (len(odd_values.TEXTS), True)
 
 
+def test_a_cell_too_long_for_excel_is_reported_with_the_form_and_not_offered_in_background(
+    reader: Client, offer: Callable[[Callable[[], Iterator[object]]], None]
+) -> None:
+    offer(lambda: iter(["x" * (MAX_CELL_CHARACTERS + 1)]))
+
+    response = reader.get(address("numbers"), {"format": "xlsx"})
+
+    html = response.content.decode()
+    assert response.status_code == 422
+    assert "32,767 characters, the limit of Excel. Export as CSV. No export was requested." in html
+    assert '<option value="xlsx" selected>' in html
+    assert "Background export needed" not in html
+    assert not Entry.objects.exists()
+
+
 def test_the_page_shows_the_approximate_number_of_rows(reader: Client, preparer: User) -> None:
     factories.prepared(preparer)
 
     answer = reader.get(reverse("reports:size", args=["operations"]), {"status": "pending"})
 
     assert re.search(r"About [\d,]+ rows?\.", answer.content.decode())
+
+
+def test_a_report_that_cannot_have_rows_is_a_file_without_rows(reader: Client) -> None:
+    chosen = {"tab": "waiting"}  # nothing ever waits for an auditor
+
+    assert reader.get(page_of("operations"), chosen).status_code == 200
+    assert b"".join(reader.get(address("operations"), chosen)).count(b"\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
@@ -39,6 +41,24 @@ def test_the_page_shows_why_a_schedule_stopped(
 
     assert "COUNTERSIGN_PUBLIC_URL" in page
     assert now(schedule).is_paused
+
+
+def test_more_schedules_take_no_more_queries(
+    client: Client,
+    auditor: User,
+    administrator: User,
+    sign_in: SignIn,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    browser = sign_in(client, auditor)
+    stored_schedule(auditor, auditor, administrator)
+    with CaptureQueriesContext(connection) as of_one:
+        browser.get(reverse("reports:schedules"))
+    for _ in range(3):
+        stored_schedule(administrator, auditor, administrator)
+
+    with django_assert_num_queries(len(of_one)):
+        browser.get(reverse("reports:schedules"))
 
 
 def test_a_schedule_is_created_with_the_filters_of_the_report(

@@ -62,6 +62,17 @@ def test_an_oversized_cell_is_not_truncated_silently(tmp_path: Path) -> None:
         written([["x" * (MAX_CELL_CHARACTERS + 1), ""]], tmp_path)
 
 
+def test_a_sheet_may_be_larger_than_the_format_of_the_file_was_made_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)  # instead of two gigabytes
+
+    book, _ = written([[str(number), "1"] for number in range(500)], tmp_path)
+
+    (sheet,) = sheets(book)
+    assert sheet.count("<row ") == 501
+
+
 def test_no_temporary_files_are_left(tmp_path: Path) -> None:
     written([["a", "1"]], tmp_path)
 

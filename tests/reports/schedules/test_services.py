@@ -72,6 +72,20 @@ def test_a_report_with_fixed_days_covers_completed_days(auditor: User) -> None:
     assert ExportJob.objects.get().filters == {"since": ["2026-03-03"], "until": ["2026-03-03"]}
 
 
+def test_a_schedule_that_fails_does_not_stop_the_others(auditor: User) -> None:
+    failing, other = stored_schedule(auditor, name="A"), stored_schedule(auditor, name="B")
+    for schedule in (failing, other):
+        is_due(schedule, clock.now())
+    Schedule.objects.filter(pk=failing.pk).update(
+        time_zone="Asia/Rangoun"
+    )  # as after a change of the system's zones
+
+    assert services.run_due_schedules() == 1
+
+    assert ExportJob.objects.get().schedule == other
+    assert now(failing).last_at is None
+
+
 def test_two_concurrent_ticks_make_one_run(auditor: User) -> None:
     schedule = stored_schedule(auditor)
     is_due(schedule, clock.now())
@@ -168,7 +182,7 @@ def test_a_recipient_who_lost_the_permission_is_skipped_and_reported(
     assert list(ExportJob.objects.values_list("person", flat=True)) == [administrator.pk]
     obstacle = "Femi Ade: this person no longer has permission for the report"
     assert now(schedule).last_obstacles_text == obstacle
-    assert recipients_with_obstacles(now(schedule)) == [obstacle]
+    assert recipients_with_obstacles([now(schedule)]) == {schedule.pk: [obstacle]}
     entry = Entry.objects.filter(action="schedule.run").get()
     assert entry.detail["not_sent"] == [{"code": "not_allowed", "person": "Femi Ade"}]
     assert dict(entry.facts)["Not sent"] == obstacle
