@@ -45,7 +45,9 @@ def test_the_number_in_the_header_agrees_with_a_list_that_shows_all_of_it(
     client = sign_in(Client(), approver)
     assert waiting_count(approver) == 0
     operation = factories.prepared(preparer)
-    with lifted(connection):  # as prepared under a version that is no longer in effect, so that the evaluator decides
+    with lifted(
+        connection
+    ):  # as prepared under a version that is no longer in effect, so that the evaluator decides
         Operation.objects.update(policy_version=1)
     assert waiting_count(approver) == 0
     assert listed(client) == [operation.reference]
