@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import escape_leading_slashes, url_has_allowed_host_and_scheme
 
 from backoffice.core.encryption import DecryptionError, decrypt, encrypt
 from backoffice.core.models import AnsweredForm
@@ -97,7 +97,7 @@ def _store(request: HttpRequest, response: HttpResponseBase) -> str:
     form_page = urlsplit(_form_page(request))
     query = QueryDict(form_page.query, mutable=True)
     query[PARAMETER] = str(answer.pk)
-    return f"{form_page.path}?{query.urlencode()}"
+    return escape_leading_slashes(f"{form_page.path}?{query.urlencode()}")
 
 
 def _form_page(request: HttpRequest) -> str:
@@ -130,4 +130,4 @@ def _bound_to(request: HttpRequest, pk: uuid.UUID) -> str:
 def _without_parameter(request: HttpRequest) -> str:
     query = request.GET.copy()
     del query[PARAMETER]
-    return f"{request.path}?{query.urlencode()}" if query else request.path
+    return escape_leading_slashes(f"{request.path}?{query.urlencode()}" if query else request.path)

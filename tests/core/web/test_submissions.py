@@ -74,6 +74,14 @@ def test_the_address_is_the_forms_own_if_the_browser_names_another_site(as_prepa
     assert answer.headers["Location"].startswith(f"{PREFERENCES}?{PARAMETER}=")
 
 
+def test_an_address_with_two_slashes_leads_to_no_other_site(as_preparer: Client) -> None:
+    """A link to `https://our.host//elsewhere.example/` opens the page "not found", which has the form of the search."""
+    answer = submit(as_preparer, Referer="http://testserver//elsewhere.example/?q=1")
+    assert answer.headers["Location"].startswith(f"/%2Felsewhere.example/?q=1&{PARAMETER}=")
+    answer = as_preparer.get(f"/?{PARAMETER}=none", PATH_INFO="//elsewhere.example/")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/%2Felsewhere.example/")
+
+
 @pytest.mark.parametrize("mode", ["cors", "same-origin", ""])
 def test_a_request_by_a_script_is_answered_directly(as_preparer: Client, mode: str) -> None:
     assert submit(as_preparer, **{"Sec-Fetch-Mode": mode}).status_code == 422
