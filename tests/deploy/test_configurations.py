@@ -188,6 +188,9 @@ def test_the_compose_file_names_only_what_it_declares_or_what_is_there() -> None
             unknown += [(name, kind, one) for one in named if one not in declared]
     assert unknown == []
     checked = {name for name, service in services.items() if "healthcheck" in service}
+    assert services["proxy"]["env_file"] == ["proxy.env"]  # without the provider's key
+    # The image's server answers on its own socket alone while it makes the database.
+    assert "--host" in services["postgres"]["healthcheck"]["test"]
     needs_health = {
         needed
         for service in services.values()
