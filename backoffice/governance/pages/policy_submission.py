@@ -41,7 +41,7 @@ from backoffice.operations.kinds.satisfiability import groups_without_enrolled_p
 from backoffice.operations.kinds.staffing import Staffing
 from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.workflow.prepare import prepare_operation
 from backoffice.policies.models import PolicyInEffect
 from backoffice.policies.sentences import Difference, compare, compare_lists
