@@ -142,6 +142,13 @@ def folder_problems(folders: Mapping[str, Path]) -> Iterator[str]:
             yield f"{setting} is open to every user of this machine: chmod 700 {folder}"
 
 
+def variables_problems(file: str) -> Iterator[str]:
+    """A file of variables, with the keys among them, that every user of the machine can read or write."""
+    path = Path(file)
+    if file and path.is_file() and path.stat().st_mode & 0o007:
+        yield f"COUNTERSIGN_ENV_FILE is open to every user of this machine: chmod 600 {path}"
+
+
 def _is_here(host: str, *, single_machine: bool) -> bool:
     return is_loopback(host) or (single_machine and re.fullmatch(r"[\w-]+", host) is not None)
 

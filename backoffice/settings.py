@@ -24,9 +24,9 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project
 # == Installation
 #: The file of variables that `manage.py setup` stored; a variable of the process takes precedence. Empty: none is
 #: read. Default: `.env` in the project folder.
-_ENV_FILE = env.str("COUNTERSIGN_ENV_FILE", default=str(BASE_DIR / ".env"))
-if _ENV_FILE and Path(_ENV_FILE).is_file() and os.access(_ENV_FILE, os.R_OK):
-    environ.Env.read_env(_ENV_FILE)
+ENV_FILE: str = env.str("COUNTERSIGN_ENV_FILE", default=str(BASE_DIR / ".env"))
+if ENV_FILE and Path(ENV_FILE).is_file() and os.access(ENV_FILE, os.R_OK):
+    environ.Env.read_env(ENV_FILE)
 
 #: The folder for collected static files, files in the making and, unless configured otherwise, finished exports,
 #: archives, the database and the broker. Each machine has its own.

@@ -180,6 +180,7 @@ def _problems_outside_sandbox(values: SimpleNamespace) -> Iterator[str]:
     yield from production_checks.provider_problems(
         [values.GATEWAY_URL, values.GATEWAY_URL_V4], may_be_private=values.GATEWAY_PRIVATE_ADDRESSES
     )
+    yield from production_checks.variables_problems(values.ENV_FILE)
     yield from production_checks.folder_problems(
         {"COUNTERSIGN_DATA_DIR": values.DATA_DIR, "COUNTERSIGN_JOURNAL_DIR": values.JOURNAL_DIR}
     )

@@ -289,6 +289,20 @@ def test_a_folder_that_everybody_can_read_prevents_startup(tmp_path: Path, setti
     assert f"chmod 700 {folder}" in refusal
 
 
+def test_a_file_of_variables_that_everybody_can_read_prevents_startup(tmp_path: Path) -> None:
+    """Its keys decrypt and seal everything. A file for the group is accepted, as folders are."""
+    file = tmp_path / "env"
+    file.write_text("COUNTERSIGN_GATEWAY_API_USER=of-the-file\n")
+    environment = {**PRODUCTION, "COUNTERSIGN_ENV_FILE": str(file)}
+    file.chmod(0o640)
+    assert not starts_in([environment])[0].refused
+    file.chmod(0o644)
+    refusal = starts_in([environment])[0].refused
+    assert "COUNTERSIGN_ENV_FILE" in refusal
+    assert f"chmod 600 {file}" in refusal
+    assert not starts_in([{"COUNTERSIGN_ENV_FILE": str(file)}])[0].refused, "in the sandbox"
+
+
 def test_the_data_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
     assert not starts_in([{**PRODUCTION, "COUNTERSIGN_DATA_DIR": str(tmp_path / "new")}])[0].refused
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700

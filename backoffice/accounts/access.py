@@ -54,9 +54,9 @@ def url_with_next(name: str, next_url: str) -> str:
 
 
 def next_page(request: HttpRequest) -> str:
-    """The page requested before sign-in, if its URL is ours; otherwise the empty string."""
+    """The path of the page requested before sign-in, if it is ours; otherwise the empty string."""
     next_url = request.POST.get(NEXT_PARAMETER) or request.GET.get(NEXT_PARAMETER, "")
-    return next_url if _is_own_url(request, next_url) else ""
+    return next_url if next_url.startswith("/") and _is_own_url(request, next_url) else ""
 
 
 def page_after_sign_in(request: HttpRequest) -> str:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import RECOVERY_CODE_COUNT, AuthenticatorDevice, RecoveryCode, User
-from backoffice.accounts.sessions import StaffRequest, delete_other_sessions
+from backoffice.accounts.sessions import StaffRequest, check_not_ended, delete_other_sessions
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.core import clock
@@ -120,6 +120,7 @@ def confirm_second_factor(request: StaffRequest, code: str) -> bool:
     transaction is durable, so that an outer rollback cannot undo a refusal.
     """
     device = authenticator_of(User.objects.get_locked(request.user.pk))
+    check_not_ended(request)
     if device is None:
         return False
     completes_sign_in = request.session.authenticator is None
@@ -199,6 +200,7 @@ def _check_may_enrol(request: StaffRequest) -> None:
 
     The password does not suffice: whoever can delete the authenticator's row would need nothing else.
     """
+    check_not_ended(request)
     if authenticator_of(request.user) is not None:
         if not is_second_factor_fresh(request.session.second_factor_at):
             raise EnrolmentNotAllowedError

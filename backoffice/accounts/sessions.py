@@ -13,6 +13,7 @@ from typing import Any, cast
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends import db
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -180,6 +181,16 @@ class StaffRequest(HttpRequest):
     user: User
     session: SessionStore
     htmx: HtmxDetails
+
+
+def check_not_ended(request: StaffRequest) -> None:
+    """For changes of how a person signs in, once the person is locked: the session may have been ended since it was
+    read, such as with a deactivation or a reset of the password. A change would undo that.
+
+    Raises SessionInterrupted, as Django does for such a session at the end of the request: status 400.
+    """
+    if not StaffSession.objects.filter(pk=request.session.row_key, user=request.user).exists():
+        raise SessionInterrupted("The session was ended before the request completed")
 
 
 def live_sessions_of(user: User) -> QuerySet[StaffSession]:

@@ -14,7 +14,13 @@ from backoffice.accounts.models import SetupLink, StaffSession, User
 from backoffice.accounts.protection import lockout
 from backoffice.accounts.protection.brake import TooManyChecksError, password_check
 from backoffice.accounts.roles import StaffBackend
-from backoffice.accounts.sessions import SessionStore, StaffRequest, delete_other_sessions, end_sessions_of
+from backoffice.accounts.sessions import (
+    SessionStore,
+    StaffRequest,
+    check_not_ended,
+    delete_other_sessions,
+    end_sessions_of,
+)
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.core import clock
@@ -170,6 +176,7 @@ def confirm_password(request: StaffRequest, password: str) -> None:
 def change_password(request: StaffRequest, new_password: str) -> None:
     """Set the new password, already validated, and end all other sessions."""
     user = User.objects.get_locked(request.user.pk)
+    check_not_ended(request)
     user.set_password(new_password)
     user.save(update_fields=["password"])
     auth.update_session_auth_hash(request, user)

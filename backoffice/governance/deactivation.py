@@ -16,7 +16,7 @@ from backoffice.operations.kinds.satisfiability import check_governance_stays_sa
 from backoffice.operations.kinds.staffing import Staffing, check_administrators, newly_without_approver
 from backoffice.operations.lifecycle.staff_change import lock_staff
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.policies.document import Level
 from backoffice.policies.sentences import level_text
 

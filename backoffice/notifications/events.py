@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.actions import Action
 from backoffice.operations.lifecycle.transitions import OperationAction
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 
 
 class Group(TextChoices):

@@ -1,6 +1,6 @@
 """The errors of refused actions. Nothing was changed; each message can be shown to the user.
 
-The codes and their sentences are in `refusals.py`.
+The codes and their sentences are in `refusals`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from backoffice.accounts.rights import Restriction, RestrictionCause
-from backoffice.operations.refusals import ANYBODY, Refusal, sentence
+from backoffice.operations.refusals.codes import Refusal
+from backoffice.operations.refusals.sentences import ANYBODY, sentence
 from backoffice.policies.document import Level
 
 

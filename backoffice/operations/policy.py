@@ -36,7 +36,7 @@ from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.document import Levels, approvals_in

@@ -21,7 +21,7 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import BatchRow, row_operation_id, rows_digest
 from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
 from backoffice.operations.models.reason_codes import RecordFault
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 
 _RECORDED = (

@@ -142,6 +142,19 @@ def test_the_link_of_a_deactivated_person_is_not_valid(client: Client, address: 
     assert client.get(address).status_code == 404
 
 
+@pytest.mark.parametrize("entered", [None, {"new_password": "short", "repeated": "short"}])
+def test_the_page_names_its_link_to_no_other_request(
+    client: Client, preparer: User, sign_in: Callable[[Client, User], Client], address: str, entered: Any
+) -> None:
+    """Its styles and scripts are requests whose Referer a proxy may log. Somebody who is signed in gets the answer to
+    the form directly, since the page with the form is not known by the Referer.
+    """
+    for browser in (client, sign_in(Client(), preparer)):
+        headers = {"Sec-Fetch-Mode": "navigate", "Referer": "http://testserver/"}
+        page = browser.post(address, entered, headers=headers) if entered else browser.get(address)
+        assert (page.status_code, page["Referrer-Policy"]) == (422 if entered else 200, "strict-origin")
+
+
 def test_a_wrong_link_does_not_say_whether_it_existed(client: Client, address: str, invited: User) -> None:
     never = client.get(reverse("accounts:set_up", args=["never-made"]))
     link_of(invited)

@@ -122,6 +122,7 @@ def test_another_browser_at_the_same_ip_address_is_locked_out(client: Client, pr
         ("https://elsewhere.example/", HOME),
         ("//elsewhere.example/", HOME),
         ("javascript:alert(1)", HOME),
+        ("elsewhere", HOME),  # no address, but it could be the name of one
         ("", HOME),
     ],
 )

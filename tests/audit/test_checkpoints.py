@@ -508,6 +508,33 @@ def test_the_command_compares_with_a_copy_of_what_a_syslog_server_got(
     )
 
 
+@pytest.mark.parametrize("content", [b"", b"of another program\n"])
+def test_a_copy_without_a_checkpoint_that_can_be_compared_is_no_success(
+    checkpoint_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    """Such as one whose key is no longer configured: nothing contradicts the log, and nothing confirms it."""
+    append(2)
+    copy = tmp_path / "copy"
+    copy.write_bytes(content)
+    with pytest.raises(SystemExit) as ended:
+        call_command("verify_audit", against=copy)
+    assert ended.value.code == 1
+    assert f"{copy}: no checkpoint could be compared" in capsys.readouterr().err
+
+
+def test_a_destination_that_cannot_be_read_is_no_success(
+    checkpoint_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(2)
+    deliver_checkpoints_due()
+    checkpoint_file.unlink()
+    checkpoint_file.mkdir()
+    with pytest.raises(SystemExit) as ended:
+        call_command("verify_audit")
+    assert ended.value.code == 1
+    assert "not compared" in capsys.readouterr().out
+
+
 # Configuration
 
 

@@ -188,6 +188,9 @@ def test_the_compose_file_names_only_what_it_declares_or_what_is_there() -> None
             unknown += [(name, kind, one) for one in named if one not in declared]
     assert unknown == []
     checked = {name for name, service in services.items() if "healthcheck" in service}
+    assert services["proxy"]["env_file"] == ["proxy.env"]  # without the provider's key
+    # The image's server answers on its own socket alone while it makes the database.
+    assert "--host" in services["postgres"]["healthcheck"]["test"]
     needs_health = {
         needed
         for service in services.values()
@@ -196,6 +199,40 @@ def test_the_compose_file_names_only_what_it_declares_or_what_is_there() -> None
         if how["condition"] == "service_healthy"
     }
     assert needs_health <= checked
+
+
+SECRETS_BESIDE_COMPOSE = ("deploy/*.env", "deploy/postgres-password")
+
+
+def test_the_secrets_beside_the_compose_file_enter_neither_an_image_nor_the_repository() -> None:
+    """The image is built from the folder above them, in which they are made (docs/operator/deploy.md)."""
+    compose = yaml.safe_load((DEPLOY / "compose.yml").read_text())
+    files = {one for service in compose["services"].values() for one in service.get("env_file", [])}
+    files |= {secret["file"] for secret in compose["secrets"].values()}
+    assert "countersign.env" in files
+    assert [
+        one for one in files if not any(Path("deploy", one).match(p) for p in SECRETS_BESIDE_COMPOSE)
+    ] == []
+    assert set(SECRETS_BESIDE_COMPOSE) <= set((ROOT / ".dockerignore").read_text().splitlines())
+    kept_out = {f"/{pattern}" for pattern in SECRETS_BESIDE_COMPOSE}
+    assert kept_out <= set((ROOT / ".gitignore").read_text().splitlines())
+
+
+def test_an_installed_release_has_no_secrets_of_a_compose_file_in_its_source(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    for folder in ("backoffice", "payments_gateway", "templates", "static", "locale"):
+        (source / folder).mkdir(parents=True)
+    shutil.copytree(DEPLOY, source / "deploy")
+    for file in ("manage.py", "gunicorn.conf.py", "pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / file, source)
+    secret_files = ("countersign.env", "proxy.env", "postgres-password")
+    for name in secret_files:
+        (source / "deploy" / name).write_text("secret")
+    # It ends where it would make the environment, after the files were copied.
+    done = run("env", "PYTHON=false", "sh", str(DEPLOY / "install.sh"), str(source), str(target))
+    assert done.returncode != 0
+    assert (target / "deploy" / "nginx.conf").exists()
+    assert [name for name in secret_files if (target / "deploy" / name).exists()] == []
 
 
 def test_the_daily_container_runs_what_the_daily_unit_runs_and_web_is_probed() -> None:

@@ -25,7 +25,7 @@ from backoffice.operations.errors import AccountRestrictedError
 from backoffice.operations.kinds.delegation import check_delegation
 from backoffice.operations.models.operations import Approval, Attempt, Release
 from backoffice.operations.monitoring.inspection import system_health
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals, bulk_release
 from backoffice.policies.delegations import Delegation

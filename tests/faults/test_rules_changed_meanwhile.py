@@ -21,7 +21,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.staff_change import StaffChangePayload
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion
 from tests import factories

@@ -40,7 +40,7 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
 from backoffice.policies.delegations import Delegation

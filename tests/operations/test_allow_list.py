@@ -28,7 +28,7 @@ from backoffice.operations.kinds.recipient import RecipientChange, RecipientPayl
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.monitoring.inspection import inspect
-from backoffice.operations.refusals import sentence
+from backoffice.operations.refusals.sentences import sentence
 from backoffice.operations.states import Status
 from backoffice.recipients.models import RecipientState, RecipientVersion
 from backoffice.recipients.register import version_in_effect

@@ -23,7 +23,7 @@ from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.monitoring.inspection import inspect
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion, default_document, policy_in_effect
 from tests import factories

@@ -23,7 +23,7 @@ from backoffice.operations.models.reason_codes import (
     MismatchReason,
     difference,
 )
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.workflow import approvals
 
 

@@ -11,7 +11,8 @@ from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.delegation import check_delegation
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.refusals import Refusal, sentence
+from backoffice.operations.refusals.codes import Refusal
+from backoffice.operations.refusals.sentences import sentence
 from tests import factories
 from tests.operations.delegations import leave
 from tests.policies.versions import group

@@ -89,6 +89,19 @@ ACCOUNTS = (
         "tests/accounts/test_sessions.py::test_ending_sessions_needs_a_fresh_second_factor",
     ),
     Safeguard(
+        "a session that was ended meanwhile sets up no authenticator",
+        "backoffice.accounts.second_factor:_check_may_enrol",
+        {"    check_not_ended(request)\n": ""},
+        "tests/accounts/test_ended_sessions.py::test_no_authenticator_is_set_up_in_a_session_that_was_ended",
+    ),
+    Safeguard(
+        "a session that was ended meanwhile sets no password",
+        "backoffice.accounts.sign_in:change_password",
+        {"    check_not_ended(request)\n": ""},
+        "tests/accounts/test_ended_sessions.py::"
+        "test_a_password_that_was_reset_is_not_replaced_by_the_session_that_was_ended",
+    ),
+    Safeguard(
         "a one-time link is in no log line",
         "backoffice.core.logs:redact_secrets",
         {"(_SETUP_LINK, ": "("},

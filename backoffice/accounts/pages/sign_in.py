@@ -194,11 +194,21 @@ def change_password_page(request: StaffRequest) -> HttpResponse:
     return redirect("accounts:my_account")
 
 
+@shown_once
 @sensitive_post_parameters("new_password", "repeated", "start_code")
 @login_not_required
 @require_http_methods(_PAGE_METHODS)
 def set_up(request: HttpRequest, token: str) -> HttpResponse:
-    """Choose a password by a one-time link; then sign-in continues. For an invalid link no further reason is shown."""
+    """Choose a password by a one-time link; then sign-in continues. For an invalid link no further reason is shown.
+
+    The address is a credential, so the requests for styles and scripts of the page must not name it.
+    """
+    response = _set_up_page(request, token)
+    response.headers["Referrer-Policy"] = "strict-origin"  # a form of the page needs the origin
+    return response
+
+
+def _set_up_page(request: HttpRequest, token: str) -> HttpResponse:
     try:
         link = sign_in.open_setup_link(request, token)
         form = FirstPasswordForm(request.POST if request.method == "POST" else None, link=link)

@@ -54,6 +54,10 @@ class MissingMigrationsError(Exception):
     """The database lacks migrations of this release."""
 
 
+class ReadOnlyDatabaseError(Exception):
+    """The database answers and accepts no writes, such as a primary that became a standby."""
+
+
 class BrokerAwayError(Exception):
     """The broker cannot be reached, or refuses."""
 
@@ -63,6 +67,7 @@ def _succeeds(part: Part, check: Callable[[], None]) -> State:
         check()
     except (
         DatabaseError,
+        ReadOnlyDatabaseError,
         MissingMigrationsError,
         ImproperlyConfigured,
         NotSentError,
@@ -80,20 +85,28 @@ def broker_errors() -> tuple[type[BaseException], ...]:
         return tuple({*broker.connection_errors, *broker.channel_errors})
 
 
+_ACCEPTS_WRITES = {
+    "postgresql": "SELECT current_setting('transaction_read_only') = 'off'",
+    "sqlite": "SELECT query_only = 0 FROM pragma_query_only",
+}
+
+
 def _check_database() -> None:
-    """One query over a connection that works: one that the server closed is opened again."""
+    """One query over a connection that works: one that is closed, or leads to a standby, is opened again."""
     try:
-        _select()
-    except DatabaseError:
+        _check_connection()
+    except (DatabaseError, ReadOnlyDatabaseError):
         if connection.in_atomic_block:
             raise
         connection.close()
-        _select()
+        _check_connection()
 
 
-def _select() -> None:
+def _check_connection() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+        cursor.execute(_ACCEPTS_WRITES[connection.vendor])
+        if not cursor.fetchone()[0]:
+            raise ReadOnlyDatabaseError
 
 
 def _check_migrations() -> None:

@@ -97,7 +97,7 @@ def _store(request: HttpRequest, response: HttpResponseBase) -> str:
     form_page = urlsplit(_form_page(request))
     query = QueryDict(form_page.query, mutable=True)
     query[PARAMETER] = str(answer.pk)
-    return f"{_own_path(form_page.path)}?{query.urlencode()}"
+    return escape_leading_slashes(f"{form_page.path}?{query.urlencode()}")
 
 
 def _form_page(request: HttpRequest) -> str:
@@ -130,10 +130,4 @@ def _bound_to(request: HttpRequest, pk: uuid.UUID) -> str:
 def _without_parameter(request: HttpRequest) -> str:
     query = request.GET.copy()
     del query[PARAMETER]
-    path = _own_path(request.path)
-    return f"{path}?{query.urlencode()}" if query else path
-
-
-def _own_path(path: str) -> str:
-    """The path as an address here: a browser would take one that begins with `//` for an address of another host."""
-    return escape_leading_slashes(path)
+    return escape_leading_slashes(f"{request.path}?{query.urlencode()}" if query else request.path)

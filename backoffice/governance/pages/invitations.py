@@ -44,7 +44,7 @@ from backoffice.operations.pages.bulk import references_query
 from backoffice.operations.pages.operation.status import POLL_SECONDS_PEOPLE
 from backoffice.operations.pages.prepare import submitted_text
 from backoffice.operations.permissions import PROPOSE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.selectors import visible_operations
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.prepare import prepare_together

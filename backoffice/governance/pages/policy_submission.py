@@ -44,7 +44,8 @@ from backoffice.operations.kinds.satisfiability import groups_without_enrolled_p
 from backoffice.operations.kinds.staffing import Staffing
 from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.refusals import ANYBODY, Refusal, sentence
+from backoffice.operations.refusals.codes import Refusal
+from backoffice.operations.refusals.sentences import ANYBODY, sentence
 from backoffice.operations.workflow.prepare import prepare_operation
 from backoffice.policies.document import Level
 from backoffice.policies.models import PolicyInEffect

@@ -21,7 +21,7 @@ from backoffice.operations.approval.requirements import agreed_levels, required_
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, read_content
 from backoffice.operations.models.operations import Approval, Operation
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.policies.delegations import Delegation, in_effect, leaves_of, locked_delegation
 from backoffice.policies.document import Levels

@@ -27,7 +27,7 @@ from backoffice.operations.lifecycle.transitions import approve_all, transition
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, row_operation_id
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.models.reason_codes import RecordFault
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import BEFORE_SENDING, Status
 from backoffice.operations.workflow.prepare import RECIPIENTS_LOCK, draft_operation, unused_references
 

@@ -44,7 +44,7 @@ from backoffice.operations.models.holds import LookAlike
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, RecordFault
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Outcome, Status
 
 SEND_TASK = "operations.send"

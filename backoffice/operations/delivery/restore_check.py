@@ -39,7 +39,7 @@ from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause, current_pause, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, PauseCause
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import PROVEN_NOT_EXECUTED, Outcome, Status
 
 logger = logging.getLogger(__name__)

@@ -51,7 +51,7 @@ from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, RecordFault, responses_sentence
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, write_only_while
 

@@ -19,7 +19,7 @@ from backoffice.operations.kinds.base import (
     Recipient,
 )
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 
 
 class AccessReviewPayload(Payload):

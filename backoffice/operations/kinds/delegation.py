@@ -21,7 +21,7 @@ from backoffice.core.web.forms import reason_field
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.policies.delegations import overlapping
 from backoffice.policies.models import AlteredPolicyError, policy_in_effect
 

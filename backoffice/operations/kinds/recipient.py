@@ -26,7 +26,7 @@ from backoffice.operations.kinds.base import (
 from backoffice.operations.kinds.form_fields import RecipientAccountForm, RecipientAccountPayload
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.recipients.keys import BANK_PREFIX, USER_PREFIX, address_key, bank_account_key, user_key
 from backoffice.recipients.look_alikes import mark_differences, namesakes, similar_recipients
 from backoffice.recipients.models import (

@@ -8,7 +8,7 @@ from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.kinds.staffing import Staffing
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
-from backoffice.operations.refusals import ANYBODY
+from backoffice.operations.refusals.sentences import ANYBODY
 from backoffice.policies.document import Conditions, PolicyDocument, Rule
 from backoffice.policies.evaluator import Person, can_be_satisfied, is_among
 from backoffice.policies.models import AlteredPolicyError, policy_in_effect

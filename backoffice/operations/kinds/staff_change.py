@@ -25,7 +25,7 @@ from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, Local
 from backoffice.operations.kinds.staffing import NEW_PERSON, Staffing, check_staffing
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 
 

@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS, Role, enrolled_people
 from backoffice.operations.errors import OperationError
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.policies.people import joined_groups, joined_roles, read_groups, read_roles
 
 NEW_PERSON = 0

@@ -11,7 +11,7 @@ from backoffice.core.leases import lock_until_commit
 from backoffice.operations.errors import OperationError, PermissionMissingError
 from backoffice.operations.kinds.delegation import DelegationPayload, check_delegation
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.policies.delegations import Delegation, locked_delegation
 
 _LOCK = "delegations"

@@ -6,7 +6,7 @@ from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.otp_secret import OtpSecretPayload
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.otp import OtpSecret, TotpSecret, otp_secret_in_use
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 
 
 def keep_until_decided(operation: Operation, secret: TotpSecret) -> None:

@@ -28,7 +28,7 @@ from backoffice.operations.models import monitoring
 from backoffice.operations.models.monitoring import Incident, Pause, current_pause
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 
 CACHED_SECONDS = 1.0

@@ -14,7 +14,7 @@ from backoffice.core.leases import lock_until_commit
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.staff_change import StaffChange, StaffChangePayload, check_applicable
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 
 STAFFING_LOCK = "staffing"
 """Held while a change of staff is checked and made, since what remains depends on all people."""

@@ -29,7 +29,7 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import LostAttempt
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.otp import OtpSecret
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import CLOSED, IN_FLIGHT, Status
 
 Parameters = ParamSpec("Parameters")

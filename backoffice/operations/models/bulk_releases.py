@@ -18,7 +18,7 @@ from backoffice.audit.canonical import canonical_time
 from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.core.encryption import SealedRow
 from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.refusals import sentence
+from backoffice.operations.refusals.sentences import sentence
 from backoffice.operations.states import Status
 
 

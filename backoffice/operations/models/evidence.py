@@ -23,7 +23,7 @@ from backoffice.operations.models.reason_codes import (
     responses_sentence,
     with_providers_word,
 )
-from backoffice.operations.refusals import sentence
+from backoffice.operations.refusals.sentences import sentence
 from backoffice.operations.states import Outcome
 
 _EVIDENCE_NAMES = {

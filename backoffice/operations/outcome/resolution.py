@@ -30,7 +30,7 @@ from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import ClosingReason, ResponseCode, coded
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError
 

@@ -56,7 +56,7 @@ from backoffice.operations.pages.operation.forms import (
 )
 from backoffice.operations.pages.operation.status import asks_for_otp, is_released, may_have_been_sent
 from backoffice.operations.pages.operation_list import OperationFilterForm, waiting_operations
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.selectors import first_payment_text
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.bulk_release import (

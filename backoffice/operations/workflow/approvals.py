@@ -65,7 +65,7 @@ from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_evidence, resolve_operation
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 
 

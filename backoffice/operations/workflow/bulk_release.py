@@ -52,7 +52,7 @@ from backoffice.operations.models.bulk_releases import (
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.permissions import RELEASE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 
 logger = logging.getLogger(__name__)
 RELEASE_MANY_TASK = "operations.release_many"

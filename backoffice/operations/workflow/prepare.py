@@ -42,7 +42,7 @@ from backoffice.operations.models.operations import (
     new_reference,
 )
 from backoffice.operations.models.otp import TotpSecret
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
 from backoffice.policies.document import stored_levels

@@ -48,6 +48,23 @@ def broken_database(
         connection.close()
 
 
+@pytest.fixture
+def only_reading(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Connections, new ones too, that the database lets only read."""
+    connection.close()
+    is_file = connection.vendor == "sqlite"
+    reads = (
+        {"init_command": "PRAGMA query_only = on"}
+        if is_file
+        else {"options": "-c default_transaction_read_only=on"}
+    )
+    options = {**connection.settings_dict["OPTIONS"], **reads}
+    with monkeypatch.context() as patched:
+        patched.setitem(connection.settings_dict, "OPTIONS", options)
+        yield
+        connection.close()
+
+
 def test_livez_needs_no_database_no_host_name_and_no_tls(client: Client, settings: Settings) -> None:
     settings.SECURE_SSL_REDIRECT = True
     answer = client.get("/livez", headers={"Host": "10.1.2.3:8000"})
@@ -66,6 +83,22 @@ def test_readyz_is_200_if_everything_is_there(client: Client, settings: Settings
     settings.SECURE_SSL_REDIRECT = True
     answer = client.get("/readyz", headers={"Host": "10.1.2.3:8000"})
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "parts": READY})
+
+
+@pytest.mark.any_engine
+def test_a_database_that_accepts_no_writes_is_not_ready(client: Client, only_reading: None) -> None:
+    """Such as a primary that became a standby: every page answers 503 then."""
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["parts"]["database"]) == (503, "failed")
+
+
+@pytest.mark.any_engine
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_to_what_became_a_standby_is_replaced(client: Client) -> None:
+    with connection.cursor() as cursor:
+        is_file = connection.vendor == "sqlite"
+        cursor.execute(f"{'PRAGMA query_only' if is_file else 'SET default_transaction_read_only'} = on")
+    assert client.get("/readyz").json()["parts"]["database"] == "ok"
 
 
 @pytest.mark.django_db

@@ -12,7 +12,7 @@ from backoffice.operations.delivery import send
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories

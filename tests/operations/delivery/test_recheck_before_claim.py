@@ -16,7 +16,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories

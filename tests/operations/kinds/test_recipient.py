@@ -14,7 +14,7 @@ from backoffice.operations import errors
 from backoffice.operations.kinds.recipient import RecipientChange
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.recipients.models import RecipientState, RecipientVersion
 from tests import factories

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.django_db
 FOLDER = ROOT / "deploy" / "monitoring"
 DOCS = ROOT / "docs" / "operator"
 NAME = re.compile(r"countersign_\w+")
+RENAMED = {"job": "exported_job"}  # by Prometheus, since the target has this label
 RULES = yaml.safe_load((FOLDER / "alerts.yml").read_text())["groups"][0]["rules"]
 
 
@@ -44,7 +45,7 @@ def something_to_report(client: Client, db: None) -> None:
 
 
 def samples() -> dict[str, set[str]]:
-    """The names of the samples, and the labels of each."""
+    """The names of the samples, and the labels of each as they are sent."""
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(render_metrics().decode()):
         for sample in family.samples:
@@ -79,10 +80,25 @@ def test_rules_and_dashboard_use_existing_metrics_and_labels() -> None:
     for expression in used:
         names = set(NAME.findall(expression))
         assert names <= known.keys(), expression
-        labels = set[str]().union(*(known[name] for name in names))
+        labels = {RENAMED.get(label, label) for label in set[str]().union(*(known[name] for name in names))}
         assert set(re.findall(r"by \((\w+)(?:, (\w+))?\)", expression)) <= {
             (first, second) for first in labels for second in ("", *labels)
         }, expression
+
+
+def test_rules_and_dashboard_name_no_label_of_the_target_as_one_of_ours() -> None:
+    """Prometheus gives each sample the labels of its target, and renames ours of the same name."""
+    of_the_target = {"job", "instance"}
+    ours = {name for name, labels in samples().items() if labels & of_the_target}
+    assert ours == {"countersign_job_failed", "countersign_sweeper_age_seconds"}
+    for expression in expressions():
+        if ours & set(NAME.findall(expression)):
+            assert "by (exported_job)" in expression
+    for rule in RULES:
+        if ours & set(NAME.findall(rule["expr"])):
+            assert "{{ $labels.exported_job }}" in rule["annotations"]["summary"]
+    [target] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
+    assert not target.get("honor_labels")
 
 
 def test_every_alert_has_its_section_in_the_runbook_and_a_line_in_its_table() -> None:

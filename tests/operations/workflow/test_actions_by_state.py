@@ -16,7 +16,7 @@ from backoffice.accounts.roles import Role
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import OperationError
 from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import BEFORE_SENDING, CLOSED, Status
 from backoffice.operations.workflow import approvals
 from tests import factories

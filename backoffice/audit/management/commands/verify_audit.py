@@ -9,7 +9,9 @@ from backoffice.audit.checkpoints import Comparison, compare_with_log, public_ke
 
 
 class Command(BaseCommand):
-    """Verifies the audit log: exit code 0 and the number of entries, or 1 and each fault."""
+    """Verifies the audit log: exit code 0 and the number of entries, or 1 and each fault; also 1 if a destination
+    could not be read, or nothing in a given file could be compared.
+    """
 
     help = "Verify the hash chain of the audit log, and compare it with its checkpoints at each destination."
 
@@ -23,7 +25,8 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         found = verify_everything()
-        comparisons = [*found.comparisons, *_comparison_with(options["against"])]
+        of_file = _comparison_with(options["against"])
+        comparisons = [*found.comparisons, *of_file]
         faults = [found.chain.fault, *(comparison.fault for comparison in comparisons)]
         for fault in filter(None, faults):
             self.stderr.write(str(fault))
@@ -34,7 +37,10 @@ class Command(BaseCommand):
             self.stdout.write(_sentence(comparison))
         for key_id, public_key in public_keys().items():
             self.stdout.write(f"public key {key_id}: {public_key}")
-        if any(faults):
+        empty = [one.address for one in of_file if not one.compared]
+        for address in empty:
+            self.stderr.write(f"{address}: no checkpoint could be compared. Is its key configured?")
+        if empty or any(faults) or any(one.problem for one in comparisons):
             raise SystemExit(1)
 
 

@@ -41,7 +41,7 @@ from backoffice.operations.pages.operation.status import (
     page_state,
 )
 from backoffice.operations.policy import may_check_status, may_decide_any
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
 from backoffice.operations.workflow import approvals
 

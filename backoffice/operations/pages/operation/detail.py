@@ -71,7 +71,7 @@ from backoffice.operations.pages.operation.waiting import Waiting, required_of, 
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient
 from backoffice.operations.payee_look_alikes import look_alike_warnings
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.bulk_release import is_sent_by, unfinished_bulk_release
 

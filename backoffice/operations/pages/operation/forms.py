@@ -23,7 +23,7 @@ from backoffice.operations.delivery.release import AnotherPayment, ConfirmedHold
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import TypedConfirmation
 from backoffice.operations.models.holds import HolderChange, LookAlike
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.workflow.approvals import ApproverConfirmation
 
 if TYPE_CHECKING:

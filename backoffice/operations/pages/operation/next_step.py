@@ -22,7 +22,8 @@ from backoffice.operations.pages.operation.status import (
     may_be_paid_already,
     may_have_been_sent,
 )
-from backoffice.operations.refusals import Refusal, sentence
+from backoffice.operations.refusals.codes import Refusal
+from backoffice.operations.refusals.sentences import sentence
 from backoffice.operations.states import PROVEN_NOT_EXECUTED, Outcome, Status
 
 # A release that is the last in the log and has no row any more expired, even if that is not recorded yet.

@@ -13,7 +13,8 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import PauseCause
 from backoffice.operations.pages.operation.panel import DecisionPanel
 from backoffice.operations.pages.operation.status import is_applied_locally, may_be_paid_already
-from backoffice.operations.refusals import Refusal, sentence
+from backoffice.operations.refusals.codes import Refusal
+from backoffice.operations.refusals.sentences import sentence
 from backoffice.operations.states import Status
 
 _ATTEMPTS_MAY_BE_MISSING = {PauseCause.DATABASE_RESTORED, PauseCause.JOURNAL_LOST}

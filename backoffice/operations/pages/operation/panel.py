@@ -32,7 +32,7 @@ from backoffice.operations.pages.operation.status import (
 )
 from backoffice.operations.pages.operation.waiting import Waiting, holder_text, waiting_text, waiting_title
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, NOT_EXECUTED, Status
 
 

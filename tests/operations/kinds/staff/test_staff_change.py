@@ -27,7 +27,7 @@ from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeFor
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
 from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
 from backoffice.operations.permissions import APPROVE
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories

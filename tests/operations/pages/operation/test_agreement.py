@@ -15,7 +15,8 @@ from backoffice.operations.delivery import send
 from backoffice.operations.errors import WrongStatusError
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import ResponseCode, coded
-from backoffice.operations.refusals import Refusal, sentence
+from backoffice.operations.refusals.codes import Refusal
+from backoffice.operations.refusals.sentences import sentence
 from backoffice.operations.states import Status
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES

@@ -22,7 +22,7 @@ from backoffice.operations.errors import (
 from backoffice.operations.lifecycle import incidents, pause
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode, coded
-from backoffice.operations.refusals import Refusal
+from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Outcome
 from backoffice.operations.workflow import approvals
 from tests import factories
