@@ -5,6 +5,7 @@ from tests.sabotage.workshop import Safeguard
 _TESTS = "tests/operations/batches/test_batches.py"
 _FILES = "tests/operations/batches/test_files.py"
 _BULK = "tests/operations/pages/bulk/test_release.py"
+_CELLS = "tests/operations/batches/test_cells.py"
 _RETRY = "tests/operations/batches/test_retry.py"
 
 BATCHES = (
@@ -211,5 +212,97 @@ BATCHES = (
         "backoffice.operations.batches.files:upload_file",
         {"    if retry_of is None and RETRIED_ROW in headers:\n": "    if not headers:\n"},
         f"{_RETRY}::test_rows_to_retry_are_not_taken_for_new_payouts",
+    ),
+    Safeguard(
+        "a cell beyond the headings is an error",
+        "backoffice.operations.batches.row_rules:cell_errors",
+        {'if beyond := ", ".join(filter(None, row.cells[len(names) :])):': 'if beyond := "":'},
+        f"{_CELLS}::test_a_row_with_a_cell_beyond_the_headings_has_an_error",
+    ),
+    Safeguard(
+        "an amount does not end at its comma",
+        "backoffice.operations.batches.row_rules:cell_errors",
+        {"elif rest := _rest_of_amount(names, row, delimiter):": 'elif rest := "":'},
+        f"{_CELLS}::test_the_end_of_an_amount_is_not_taken_for_the_next_cell",
+    ),
+    Safeguard(
+        "a row is not lost in a cell",
+        "backoffice.operations.batches.row_rules:cell_errors",
+        {"if delimiter and any(": "if not found and all("},
+        f"{_CELLS}::test_a_row_that_a_quotation_mark_puts_into_a_cell_is_not_lost",
+    ),
+    Safeguard(
+        "what is wrong with a text itself stays an error of its row",
+        "backoffice.operations.batches.checking:_check_row",
+        {"    if given:\n": "    if given is None:\n"},
+        f"{_CELLS}::test_a_row_with_a_cell_beyond_the_headings_has_an_error",
+    ),
+    Safeguard(
+        "a file of errors keeps the cells beyond the headings, beyond its own",
+        "backoffice.operations.batches.columns:file_with_errors",
+        {", *cells[width:])": ")"},
+        f"{_CELLS}::test_a_file_of_errors_keeps_the_cells_beyond_the_headings",
+    ),
+    Safeguard(
+        "a number that lost digits is an error",
+        "backoffice.operations.batches.row_rules:_cell_problem",
+        {"doubt == CellDoubt.LONG_NUMBER or ": ""},
+        f"{_CELLS}::test_a_number_that_a_spreadsheet_shortened_is_an_error",
+    ),
+    Safeguard(
+        "what a spreadsheet shows instead of a value is an error",
+        "backoffice.operations.batches.row_rules:_cell_problem",
+        {" or (name in _IDENTIFIERS and _EXPONENT.fullmatch(text))": ""},
+        f"{_CELLS}::test_what_a_spreadsheet_shows_instead_of_a_value_is_an_error",
+    ),
+    Safeguard(
+        "hidden rows are not paid",
+        "backoffice.operations.batches.reading:_sheet_rows",
+        {"    if hidden:\n": "    if hidden is None:\n"},
+        f"{_CELLS}::test_a_sheet_with_hidden_rows_is_refused",
+    ),
+    Safeguard(
+        "a hidden sheet is not paid",
+        "backoffice.operations.batches.reading:_workbook_rows",
+        {" if sheet.sheet_state not in _HIDDEN_SHEET]": "]"},
+        f"{_CELLS}::test_the_first_sheet_that_is_shown_is_read",
+    ),
+    Safeguard(
+        "no row or cell of a sheet is lost because of its number",
+        "backoffice.operations.batches.reading:_check_order",
+        {
+            "    if number <= after or not is_own or columns != sorted(set(columns)):\n": "    if not number:\n"
+        },
+        f"{_CELLS}::test_rows_and_cells_that_are_not_in_order_are_refused",
+    ),
+    Safeguard(
+        "a formula without a value is no empty cell",
+        "backoffice.operations.batches.reading:_check_formulas",
+        {'if value is None or (not value and cell.get("t") != "str"):': "if cell is None:"},
+        f"{_CELLS}::test_a_formula_without_a_stored_value_is_refused",
+    ),
+    Safeguard(
+        "a row has a number that a sheet can have",
+        "backoffice.operations.batches.reading:read_rows",
+        {"        if row.number > LAST_ROW:\n": "        if not row.number:\n"},
+        f"{_CELLS}::test_a_row_with_a_number_that_no_sheet_has_is_refused_at_once",
+    ),
+    Safeguard(
+        "nothing of a check that was restarted is stored",
+        "backoffice.operations.batches.checking:_lock_unchanged",
+        {"    if stored != tuple(getattr(file, name) for name in fields):\n": "    if stored is None:\n"},
+        f"{_CELLS}::test_a_process_stores_nothing_of_a_check_that_was_restarted",
+    ),
+    Safeguard(
+        "a file that was submitted is not checked again",
+        "backoffice.operations.batches.files:recheck_outdated",
+        {"    if file.state == FileState.CHECKED:\n": "    if file:\n"},
+        f"{_CELLS}::test_a_file_that_was_submitted_meanwhile_is_not_checked_again",
+    ),
+    Safeguard(
+        "a form finds the bulk release of its own person only",
+        "backoffice.operations.workflow.bulk_release:start_bulk_release",
+        {"    if bulk_release.released_by_id != actor.pk:\n": "    if actor is None:\n"},
+        f"{_BULK}::test_another_person_does_not_get_the_bulk_release_of_a_form",
     ),
 )

@@ -1,6 +1,7 @@
 """Check the rows of a file in the background: each by the rules for its sort, then the rows against each other.
 
-A check is continued where it stopped: by the next message, or by the sweeper. One process at a time has the lease.
+A check is continued where it stopped: by the next message, or by the sweeper. One process at a time has the lease, and
+it stores nothing of a check that was restarted meanwhile.
 """
 
 import time
@@ -17,10 +18,16 @@ from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.batches.columns import FileColumns, with_retried_row
 from backoffice.operations.batches.payout_rows import PayoutRows
-from backoffice.operations.batches.reading import UnreadableFileError, read_rows
+from backoffice.operations.batches.reading import (
+    FileRow,
+    UnreadableFileError,
+    delimiter_of,
+    is_workbook,
+    read_rows,
+)
 from backoffice.operations.batches.recipient_rows import RecipientRows
 from backoffice.operations.batches.retried_rows import check_retried
-from backoffice.operations.batches.row_rules import RowRules
+from backoffice.operations.batches.row_rules import RowRules, cell_errors
 from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import FileState, PayoutFile, PayoutFileRow
@@ -36,6 +43,10 @@ _CHECKED = (
     *("payload", "errors", "has_errors", "flags", "currency", "amount", "recipient_key"),
     "retried_number",
 )
+
+
+class FileChangedError(Exception):
+    """The check was restarted, or the file deleted, while a process checked its rows."""
 
 
 def rules_of(kind: str) -> RowRules:
@@ -63,6 +74,8 @@ def check_file(file_id: UUID, *, seconds: float = TASK_SECONDS) -> bool:
                 _check(file, lease, until=time.monotonic() + seconds)
         except LeaseLostError:
             return False
+        except FileChangedError:
+            file.next_check_at = None  # the message of the restart may have found the lease taken
     if file.state == FileState.CHECKING and file.next_check_at is None:
         background.enqueue_on_commit(CHECK_TASK, file.pk)
     return True
@@ -79,33 +92,49 @@ def _check(file: PayoutFile, lease: Lease, *, until: float) -> None:
 
 
 def _store_rows(file: PayoutFile, lease: Lease) -> bool:
-    """Store the texts of all rows in one commit; False if the file cannot be read."""
-    columns = {column: name for name, column in file.mapping.items()}
+    """Store the texts of all rows in one commit, with what is wrong with a text itself; False if the file cannot be
+    read.
+    """
+    content = bytes(file.content)
     try:
-        header, *rows = read_rows(bytes(file.content))
+        header, *rows = read_rows(content)
     except UnreadableFileError as exc:
-        file.problem, file.state = exc.problem, FileState.UNREADABLE
-        file.save(update_fields=["problem", "state"])
+        with transaction.atomic():
+            _lock_unchanged(file, lease)
+            file.problem, file.state = exc.problem, FileState.UNREADABLE
+            file.save(update_fields=["problem", "state"])
         return False
+    columns = {column: name for name, column in file.mapping.items()}
     names = [columns.get(title, "") for title in header.cells]
+    delimiter = "" if is_workbook(content) else delimiter_of(content)
     with ledger.accounts_together():
-        found = [
-            PayoutFileRow(
-                file=file,
-                number=row.number,
-                cells=_with_bank_code(
-                    {name: text for name, text in zip(names, row.cells, strict=False) if name}
-                ),
-            )
-            for row in rows
-        ]
+        found = [_file_row(file, names, row, delimiter) for row in rows]
     with transaction.atomic():
-        lease.verify()
+        _lock_unchanged(file, lease)
         file.rows.all().delete()
         PayoutFileRow.objects.bulk_create(found, batch_size=_STORED_AT_ONCE)
         file.row_count, file.checked_count = len(found), 0
         file.save(update_fields=["row_count", "checked_count"])
     return True
+
+
+def _lock_unchanged(file: PayoutFile, lease: Lease) -> None:
+    """Lock lease and file until the end of the transaction.
+
+    Raises LeaseLostError, and FileChangedError unless the file is as this process last read or stored it.
+    """
+    lease.verify()
+    fields = ("state", "mapping", "row_count", "checked_count")
+    stored = PayoutFile.objects.select_for_update().filter(pk=file.pk).values_list(*fields).first()
+    if stored != tuple(getattr(file, name) for name in fields):
+        raise FileChangedError
+
+
+def _file_row(file: PayoutFile, names: list[str], row: FileRow, delimiter: str) -> PayoutFileRow:
+    """A row as it is in the file. A column without a field has an empty name, and further cells belong to none."""
+    cells = {name: text for name, text in zip(names, row.cells, strict=False) if name}
+    errors = cell_errors(names, row, delimiter)
+    return PayoutFileRow(file=file, number=row.number, cells=_with_bank_code(cells), errors=errors)
 
 
 def _with_bank_code(cells: dict[str, str]) -> dict[str, str]:
@@ -123,20 +152,28 @@ def _check_chunk(file: PayoutFile, lease: Lease) -> None:
             if not _read_holder(*rules.account(row.cells)):
                 file.next_check_at = clock.now() + _RATE_LIMIT_PAUSE
                 break
-            rules.check(row)
+            _check_row(rules, row)
             checked.append(row)
     rules.check_together(checked)
     check_retried(file, checked)
     for row in checked:
         row.has_errors = bool(row.errors)
     with transaction.atomic():
-        lease.verify()
+        _lock_unchanged(file, lease)
         # Several times as fast as `bulk_update`, whose statement has a condition for each row and column.
         PayoutFileRow.objects.bulk_create(
             checked, update_conflicts=True, unique_fields=["id"], update_fields=_CHECKED
         )
         file.checked_count += len(checked)
         file.save(update_fields=["checked_count", "next_check_at"])
+
+
+def _check_row(rules: RowRules, row: PayoutFileRow) -> None:
+    """Check a row by its rules, and keep what is wrong with its texts themselves: they are not what was meant."""
+    given = row.errors
+    rules.check(row)
+    if given:
+        row.errors, row.payload = [*given, *row.errors], None
 
 
 def _read_holder(number: str, bank: str) -> bool:
@@ -161,7 +198,7 @@ def _finish(file: PayoutFile, lease: Lease) -> None:
     for row in changed:
         row.has_errors = bool(row.errors)
     with transaction.atomic():
-        lease.verify()
+        _lock_unchanged(file, lease)
         PayoutFileRow.objects.bulk_update(
             changed, ["errors", "has_errors", "flags", "similar"], batch_size=_STORED_AT_ONCE
         )

@@ -173,11 +173,16 @@ def file_with_errors(
 ) -> bytes:
     """A file of these rows below this header, each with its errors in a further column; `suffix` is `csv` or `xlsx`.
 
-    It can be uploaded again: a workbook has text cells, so that account numbers keep their leading zeros.
+    It can be uploaded again: a workbook has text cells, so that account numbers keep their leading zeros. Cells beyond
+    the header follow the errors, so that they stay beyond the header.
     """
     width = len(header)
     with_errors = (
-        ((*cells[:width], *[""] * (width - len(cells)), _shortened(errors)) if any(cells) else ())
+        (
+            (*cells[:width], *[""] * (width - len(cells)), _shortened(errors), *cells[width:])
+            if any(cells)
+            else ()
+        )
         for cells, errors in rows
     )
     written = [(*header, ERRORS), *with_errors]

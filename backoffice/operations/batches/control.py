@@ -1,6 +1,7 @@
 """Pause, resume or cancel what is not sent of a batch, and prepare its unpaid rows again."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 from uuid import UUID
 
 from django.db import transaction
@@ -162,7 +163,12 @@ def _cells(row: BatchRow, headings: Iterable[str]) -> list[str]:
     kind = KINDS[row.kind]
     payload: Payload = kind.read(row.payload)
     filled = {**kind.initial(payload), "duplicate_reason": payload.duplicate_reason, RETRIED_ROW: row.number}
-    return [str(filled.get(name, "")) for name in headings]
+    return [_text(filled.get(name, "")) for name in headings]
+
+
+def _text(value: object) -> str:
+    """A value as a cell. Forms refuse an exponent, which `str` gives small amounts."""
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def retry_rows(batch_id: UUID, *, actor: User, language: str) -> PayoutFile:

@@ -3,7 +3,7 @@
 A file belongs to the person who uploaded it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from uuid import UUID
 
 from django.db import transaction
@@ -124,6 +124,14 @@ def restart_check(file: PayoutFile) -> None:
     background.enqueue_on_commit(CHECK_TASK, file.pk)
 
 
+@transaction.atomic
+def recheck_outdated(file_id: UUID, *, actor: User) -> None:
+    """Check the rows of a checked file anew. Does nothing if it was submitted or restarted meanwhile."""
+    file = own_file(file_id, actor)
+    if file.state == FileState.CHECKED:
+        restart_check(file)
+
+
 def file_of_errors(file: PayoutFile) -> bytes:
     """The uploaded file, with the headings and the columns as they are, and the errors of each row at the end.
 
@@ -133,17 +141,18 @@ def file_of_errors(file: PayoutFile) -> bytes:
     labels = columns_of(file).labels
     errors = {row.number: _errors_text(row, labels) for row in file.rows.filter(has_errors=True)}
     header, *rows = _with_empty_rows(read_rows(content))
-    kept = [place for place, title in enumerate(header.cells) if title.casefold() != ERRORS]
+    dropped = [place for place, title in enumerate(header.cells) if title.casefold() == ERRORS]
     return file_with_errors(
         rules_of(file.kind).columns.sheet,
-        [header.cells[place] for place in kept],
-        (
-            ([row.cells[place] for place in kept if place < len(row.cells)], errors.get(row.number, ""))
-            for row in rows
-        ),
+        _without(dropped, header.cells),
+        ((_without(dropped, row.cells), errors.get(row.number, "")) for row in rows),
         suffix,
         delimiter=delimiter_of(content) if suffix == "csv" else ",",
     )
+
+
+def _without(dropped: Collection[int], cells: Iterable[str]) -> list[str]:
+    return [cell for place, cell in enumerate(cells) if place not in dropped]
 
 
 def _with_empty_rows(rows: Iterable[FileRow]) -> Iterator[FileRow]:

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from backoffice.accounts.models import User
 from backoffice.operations import policy
-from backoffice.operations.batches.files import own_file, restart_check
+from backoffice.operations.batches.files import own_file, recheck_outdated
 from backoffice.operations.errors import FileNotReadyError, ImportOutdatedError, ReasonMissingError
 from backoffice.operations.kinds.recipient import RecipientKind, RecipientPayload
 from backoffice.operations.kinds.recipient_import import (
@@ -44,8 +44,7 @@ def submit_recipients(file_id: UUID, *, actor: User, reason: str) -> Operation:
     try:
         return _submit(file_id, actor, reason.strip())
     except ImportOutdatedError:
-        with transaction.atomic():
-            restart_check(own_file(file_id, actor))
+        recheck_outdated(file_id, actor=actor)
         raise
 
 

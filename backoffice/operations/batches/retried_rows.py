@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import RETRIED_ROW
+from backoffice.operations.batches.reading import LAST_ROW
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, PayoutFile, PayoutFileRow
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Operation
@@ -75,7 +76,7 @@ def check_retried(file: PayoutFile, rows: Sequence[PayoutFileRow]) -> None:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 6 else None
+    return int(text) if text.isdecimal() and len(text) <= len(str(LAST_ROW)) else None
 
 
 def _problem(number: int | None, named: set[int | None]) -> str:

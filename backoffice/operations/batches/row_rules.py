@@ -1,5 +1,6 @@
 """What the rows of a file become: its columns, and how a row is checked on its own and beside the others."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -8,10 +9,18 @@ from django import forms
 from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import BANK_CODE, FileColumns
+from backoffice.operations.batches.reading import CellDoubt, FileRow
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
 from backoffice.recipients.comparison import SimilarAccount
 
 _LISTED = 8  # choices at most that an error names
+_AMOUNT = "amount"
+_IDENTIFIERS = {"account", "account_number", "address", "memo", "receiver_username"}
+"""Fields whose text is sent as it is, and in which another digit pays somebody else."""
+_RESULTS_OF_ERRORS = {"#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NUM!", "#NULL!"}
+_EXPONENT = re.compile(r"[+-]?\d([.,]\d+)?E[+-]\d+", re.IGNORECASE)
+_BEFORE_COMMA, _AFTER_COMMA = re.compile(r"[+-]?\d{1,3}"), re.compile(r"\d{3}(\.\d+)?")
+_QUOTED_CELLS = 100  # characters of cells that an error quotes
 
 
 class RowRules(ABC):
@@ -44,6 +53,71 @@ class RowRules(ABC):
 
         `rows` are those that say whom they concern; those with a payload are without their cells.
         """
+
+
+def cell_errors(names: Sequence[str], row: FileRow, delimiter: str) -> list[list[str]]:
+    """What is wrong with the texts of a row, whatever they are for: pairs of a field, or "", and a sentence.
+
+    `names` are the fields of the columns, "" for none. `delimiter` separates the cells of a CSV file, "" is a workbook.
+    """
+    found = [
+        [name, problem]
+        for place, (name, text) in enumerate(zip(names, row.cells, strict=False))
+        if name and (problem := _cell_problem(name, text, row.doubts.get(place)))
+    ]
+    if beyond := ", ".join(filter(None, row.cells[len(names) :])):
+        problem = gettext(
+            "The row has cells beyond the last heading: {cells}. Remove them. In a CSV file, enclose a cell that "
+            'contains a comma in quotation marks: "25,000.00".'
+        )
+        found.append(["", problem.format(cells=beyond[:_QUOTED_CELLS])])
+    elif rest := _rest_of_amount(names, row, delimiter):
+        problem = gettext(
+            "The next cell is {text}. If it belongs to the amount, enclose the whole amount in quotation marks: "
+            '"25,000.00". Otherwise remove the commas at the end of the row.'
+        )
+        found.append([_AMOUNT, problem.format(text=rest)])
+    if delimiter and any(_has_rows(text, delimiter, len(names)) for text in row.cells):
+        problem = gettext("A cell contains the next rows, too. Remove the quotation mark at its beginning.")
+        found.append(["", problem])
+    return found
+
+
+def _cell_problem(name: str, text: str, doubt: CellDoubt | None) -> str:
+    if text.upper() in _RESULTS_OF_ERRORS:
+        problem = gettext(
+            "The cell has the error {text} of a formula. Correct the formula, or enter a value."
+        )
+        return problem.format(text=text)
+    if doubt == CellDoubt.LONG_NUMBER or (name in _IDENTIFIERS and _EXPONENT.fullmatch(text)):
+        return gettext(
+            "A spreadsheet program does not keep all digits of this number. Format the cell as text, then enter them "
+            "again."
+        )
+    if doubt == CellDoubt.DATE and name in _IDENTIFIERS:
+        return gettext("The cell is a date. Format it as text, then enter the value again.")
+    return ""
+
+
+def _rest_of_amount(names: Sequence[str], row: FileRow, delimiter: str) -> str:
+    """The cell after the amount if it looks like the end of 25,000.00 without quotation marks; "" if not.
+
+    Three digits without decimals may also be a cell of their own, so they count only in a row that is too long. Those
+    of a bank code are checked with the account.
+    """
+    if delimiter != "," or _AMOUNT not in names:
+        return ""
+    place = names.index(_AMOUNT)
+    amount, rest, *_others = (*row.cells[place : place + 2], "", "")
+    is_bank = BANK_CODE in names[place + 1 : place + 2]
+    if is_bank or not (_BEFORE_COMMA.fullmatch(amount) and _AFTER_COMMA.fullmatch(rest)):
+        return ""
+    return rest if "." in rest or len(row.cells) > len(names) else ""
+
+
+def _has_rows(text: str, delimiter: str, width: int) -> bool:
+    """Whether the cell goes on with what looks like another row, because of one quotation mark too many."""
+    return width > 2 and any(line.count(delimiter) >= width - 1 for line in text.splitlines()[1:])
 
 
 def error_text(form: forms.Form, name: str) -> str:

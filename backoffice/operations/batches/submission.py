@@ -11,7 +11,7 @@ from backoffice.accounts.models import User
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations import policy
 from backoffice.operations.batches.earlier_payments import earlier_payments
-from backoffice.operations.batches.files import own_file, restart_check
+from backoffice.operations.batches.files import own_file, recheck_outdated
 from backoffice.operations.batches.payout_rows import payment_of
 from backoffice.operations.batches.retried_rows import are_retryable
 from backoffice.operations.errors import FileNotReadyError, FileOutdatedError
@@ -45,8 +45,7 @@ def submit_file(file_id: UUID, *, actor: User) -> Operation:
     try:
         return _submit(file_id, actor)
     except FileOutdatedError:
-        with transaction.atomic():
-            restart_check(own_file(file_id, actor))
+        recheck_outdated(file_id, actor=actor)
         raise
 
 

@@ -67,6 +67,27 @@ class FileProblem(models.TextChoices):
     TOO_MANY_ROWS = "too_many_rows", _("The file has more than {limit} rows. Split it.")
     TOO_MANY_COLUMNS = "too_many_columns", _("The file has more than {limit} columns.")
     CELL_TOO_LONG = "cell_too_long", _("Row {row} has a cell with more than {limit} characters.")
+    HIDDEN_ROWS = (
+        "hidden_rows",
+        _(
+            "Hidden rows with content in the sheet: {count}. Show them, for example by clearing the filter, or delete "
+            "them. Then upload the file again."
+        ),
+    )
+    FORMULA_NOT_COMPUTED = (
+        "formula_not_computed",
+        _(
+            "Row {row} has a formula without a stored result. Open the file in your spreadsheet program and save it, "
+            "or replace formulas with their values."
+        ),
+    )
+    ROWS_DISORDERED = (
+        "rows_disordered",
+        _(
+            "Row {row} of the sheet, or a cell in it, is not in order. Open the file in your spreadsheet program and "
+            "save it."
+        ),
+    )
     NO_ROWS = "no_rows", _("The file has no rows below its header.")
     ROWS_TO_RETRY = (
         "rows_to_retry",

@@ -38,6 +38,8 @@ class BulkRelease(SealedRow):
     second_factor_at = models.DateTimeField()
     is_pending = models.BooleanField()
     confirmed_at = models.DateTimeField()
+    # Why the last order ended before its operations were released, as a code with parameters; null if it did not.
+    refusal = models.JSONField(null=True)
 
     class Meta:
         default_permissions = ()
@@ -69,6 +71,11 @@ class BulkRelease(SealedRow):
     @property
     def owner(self) -> str:
         return str(self)
+
+    @property
+    def reason(self) -> str:
+        """Why the last order ended early, in words; empty if it did not."""
+        return sentence(self.refusal) if self.refusal else ""
 
 
 class ItemState(models.TextChoices):

@@ -263,6 +263,8 @@ def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[
         "finished": total - unfinished,
         "is_running": any(free.get(state) for state in _RUNNING) or (bulk_release.is_pending and waiting > 0),
         "waiting": waiting,
+        "stopped_by": bulk_release.reason if waiting and not bulk_release.is_pending else "",
+        "is_own": bulk_release.released_by_id == request.user.pk,
         "next_count": 1 if provider_profile().otp_single_use else min(waiting, OPERATIONS_PER_CODE),
         "unknown": counts.get(ItemState.UNKNOWN, 0),
         "is_all_sent": not any(counts.get(state) for state in NOT_SENT),

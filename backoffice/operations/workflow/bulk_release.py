@@ -84,21 +84,25 @@ def start_bulk_release(
 ) -> BulkRelease:
     """Order these approved operations, at most MAX_OPERATIONS, to be sent with the content that was shown.
 
-    Idempotent: the form carries the id, so a second submission finds the first. Raises PermissionMissingError,
-    AccountRestrictedError, AdministratorsMissingError and SecondFactorStaleError.
+    Idempotent: the form carries the id, so a second submission by the same person finds the first. Raises
+    PermissionMissingError, AccountRestrictedError, AdministratorsMissingError and SecondFactorStaleError.
     """
     policy.check_permission(actor, RELEASE)
-    if (existing := BulkRelease.objects.filter(pk=pk).first()) is not None:
-        return existing
     now = clock.now()
-    bulk_release = BulkRelease.objects.create(
+    bulk_release, is_new = BulkRelease.objects.get_or_create(
         pk=pk,
-        released_by=actor,
-        created_at=now,
-        confirmed_at=now,
-        second_factor_at=second_factor_at or now,
-        is_pending=False,
+        defaults={
+            "released_by": actor,
+            "created_at": now,
+            "confirmed_at": now,
+            "second_factor_at": second_factor_at or now,
+            "is_pending": False,
+        },
     )
+    if bulk_release.released_by_id != actor.pk:
+        raise PermissionMissingError
+    if not is_new:
+        return bulk_release
     BulkReleaseItem.objects.bulk_create(
         BulkReleaseItem(
             bulk_release=bulk_release, position=position, operation=operation, digest=operation.digest
@@ -125,7 +129,7 @@ def _confirm(bulk_release: BulkRelease, actor: User, second_factor_at: datetime 
     if bulk_release.released_by_id != actor.pk or second_factor_at is None:
         raise PermissionMissingError
     bulk_release.second_factor_at, bulk_release.confirmed_at = second_factor_at, clock.now()
-    bulk_release.is_pending = True
+    bulk_release.is_pending, bulk_release.refusal = True, None
     bulk_release.make_seal()
     bulk_release.save()
     audit.record(
@@ -165,8 +169,8 @@ def release_pending(pk: UUID) -> None:
     one process at a time does it.
 
     An order without a valid seal, or that the audit log does not show, releases nothing and raises an incident. Why
-    one operation was refused is recorded for it, and the others go on; what concerns them all ends the order, and the
-    page offers to continue.
+    one operation was refused is recorded for it, and the others go on; what concerns them all is recorded for the order
+    and ends it, and the page offers to continue.
     """
     lease = acquire_lease(f"release:{pk.hex}", LEASE_DURATION)
     if lease is None:
@@ -185,6 +189,7 @@ def _release_next(pk: UUID) -> bool:
         return False
     at_once = max(_AT_ONCE, bulk_release.items.count() // _MOST_TURNS)
     waiting = list(waiting_without_code(bulk_release)[: at_once + 1])
+    refusal: dict[str, str] | None = None
     try:
         _check_authentic(bulk_release)
         lifetime = release_lifetime(bulk_release.items.waiting().counts_to_release())
@@ -193,10 +198,11 @@ def _release_next(pk: UUID) -> bool:
             _release_one(item, bulk_release.released_by, bulk_release.second_factor_at, terms=terms)
     except (AlteredRecordError, *_STOPPING) as exc:
         logger.warning("The %s ended early: %s", bulk_release, exc)
-        waiting = []
+        waiting, refusal = [], exc.refusal
     is_more = len(waiting) > at_once
     if not is_more:
-        BulkRelease.objects.filter(pk=pk, confirmed_at=bulk_release.confirmed_at).update(is_pending=False)
+        ended = BulkRelease.objects.filter(pk=pk, confirmed_at=bulk_release.confirmed_at)
+        ended.update(is_pending=False, refusal=refusal)
     return is_more
 
 

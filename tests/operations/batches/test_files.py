@@ -294,22 +294,6 @@ def test_a_heading_with_a_line_break_can_be_selected(sign_in: SignIn, preparer: 
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("url", ["/operations/batches/files/", "/settings/recipients/import/"])
-def test_a_row_with_more_cells_than_the_header_is_refused(sign_in: SignIn, preparer: User, url: str) -> None:
-    """25,000.00 without quotation marks would be an amount of 25, and a cell that nobody reads."""
-    client = sign_in(Client(), preparer)
-    for amount, status in (("25,000.00", 422), ('"25,000.00"', 302), ("25000,,", 302)):
-        text = f"currency,receiver_username,amount\nNGN,person.1,10\nNGN,person.2,{amount}\n"
-        content = io.BytesIO(text.encode())
-        content.name = "payroll.csv"
-        answer = client.post(url, {"kind": "transfer", "file": content})
-        assert (amount, answer.status_code) == (amount, status)
-        if status == 422:
-            assert "Row 3 has more cells than the first row." in answer.content.decode()
-            assert not PayoutFile.objects.exists()
-
-
-@pytest.mark.django_db
 def test_columns_submitted_again_while_rows_are_checked_do_not_disturb_the_check(
     sign_in: SignIn, preparer: User
 ) -> None:

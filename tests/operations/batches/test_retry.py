@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable
+from decimal import Decimal
 from importlib import import_module
 
 import pytest
@@ -19,7 +20,7 @@ from backoffice.operations.batches.retried_rows import retryable_rows
 from backoffice.operations.delivery import send
 from backoffice.operations.errors import FileOutdatedError, NothingToRetryError
 from backoffice.operations.lifecycle.incidents import raise_incident
-from backoffice.operations.models.batches import ColumnMapping, FileState, PayoutFile
+from backoffice.operations.models.batches import BatchRow, ColumnMapping, FileState, PayoutFile
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
@@ -30,6 +31,7 @@ from tests.append_only.triggers import lifted
 from tests.operations import steps
 from tests.operations.batches import payouts
 from tests.operations.conftest import SignIn
+from tests.operations.kinds.samples import SAMPLES
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -303,6 +305,24 @@ def test_each_row_to_retry_names_its_row_once(sign_in: SignIn, preparer: User, b
         checked = payouts.check(file, preparer)
         assert checked.error_count == 1
         assert dict(checked.rows.get(has_errors=True).errors)["retried_row"].startswith(text)
+
+
+def test_a_row_far_below_the_header_is_retried(
+    preparer: User, approver: User, provider: StubProvider
+) -> None:
+    """A spreadsheet may have many empty rows before it."""
+    far = payouts.applied(preparer, approver, [ROWS[0], *[""] * 100_000, *ROWS[1:]])
+    batch = with_failures(far, approver, provider)
+    file = control.retry_rows(batch.pk, actor=preparer, language="en")
+    checking.check_file(file.pk, seconds=60)
+    file.refresh_from_db()
+    assert (file.state, file.row_count, file.error_count) == (FileState.CHECKED, 2, 0)
+
+
+def test_a_small_amount_is_written_without_an_exponent() -> None:
+    payload = SAMPLES["wallet_transfer"].model_copy(update={"amount": Decimal("0.00000025")}).stored()
+    row = BatchRow(number=2, kind="wallet_transfer", payload=payload)
+    assert control._cells(row, ["amount", "retried_row"]) == ["0.00000025", "2"]
 
 
 def test_rows_to_retry_are_not_taken_for_new_payouts(

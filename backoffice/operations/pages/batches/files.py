@@ -39,13 +39,7 @@ from backoffice.operations.batches.columns import (
     xlsx_template,
 )
 from backoffice.operations.batches.payout_rows import payout_kinds
-from backoffice.operations.batches.reading import (
-    MAX_MEGABYTES,
-    FileRow,
-    UnreadableFileError,
-    check_name,
-    read_rows,
-)
+from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
 from backoffice.operations.batches.row_rules import similar_text
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import OperationError, PolicyAlteredError
@@ -98,20 +92,12 @@ class FileForm(PageForm):
         Its rows are checked at once if it has the columns of the template.
         """
         uploaded = self.cleaned_data["file"]
-        content = uploaded.read()
         try:
-            if wide := _wide_row(uploaded.name, content):
-                text = gettext(
-                    "Row {row} has more cells than the first row. Enclose a cell that contains a comma in quotation "
-                    'marks: "25,000.00".'
-                )
-                self.add_error("file", text.format(row=wide))
-                return None
             file = files.upload_file(
                 actor=request.user,
                 kind=kind,
                 name=uploaded.name,
-                content=content,
+                content=uploaded.read(),
                 language=get_language() or "en",
                 retry_of=retry_of,
             )
@@ -120,20 +106,6 @@ class FileForm(PageForm):
             return None
         files.check_template_columns(file.pk, actor=request.user)
         return file
-
-
-def _wide_row(name: str, content: bytes) -> int:
-    """The number of the first row with a cell beyond the header, 0 for none. In a CSV file, an amount such as 25,000.00
-    may have become two cells, of which the second would be ignored; in a workbook a cell is where it is.
-
-    Raises UnreadableFileError.
-    """
-    check_name(name, content)
-    if format_of(name) == "xlsx":
-        return 0
-    rows = read_rows(content)
-    width = len(next(rows, FileRow(0, ())).cells)
-    return next((row.number for row in rows if any(row.cells[width:])), 0)
 
 
 class UploadForm(FileForm):
@@ -334,8 +306,11 @@ def payout_file_errors(request: StaffRequest, pk: UUID) -> HttpResponse:
     file = _own(request, pk)
     if file.state in {FileState.SUBMITTED, FileState.UNREADABLE}:
         return redirect(file)
-    name = f"{file.name.rpartition('.')[0] or 'file'}-errors"
-    return attachment(files.file_of_errors(file), name, format_of(file.name))
+    try:
+        content = files.file_of_errors(file)
+    except UnreadableFileError:  # it was not checked yet; its page says why
+        return redirect(file)
+    return attachment(content, f"{file.name.rpartition('.')[0] or 'file'}-errors", format_of(file.name))
 
 
 def attachment(content: bytes, name: str, suffix: str) -> HttpResponse:

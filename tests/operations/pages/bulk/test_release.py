@@ -27,7 +27,11 @@ from backoffice.operations.batches import control
 from backoffice.operations.delivery import expected_wait
 from backoffice.operations.delivery.expected_wait import expected_seconds, seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
-from backoffice.operations.errors import PaymentsPausedError, SecondFactorStaleError
+from backoffice.operations.errors import (
+    PaymentsPausedError,
+    PermissionMissingError,
+    SecondFactorStaleError,
+)
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import pause_payments
@@ -360,6 +364,19 @@ def test_a_second_submission_of_the_form_finds_the_first(
     assert Entry.objects.filter(action=Action.OPERATION_RELEASED).count() == 1
 
 
+def test_another_person_does_not_get_the_bulk_release_of_a_form(
+    as_approver: Client, preparer: User, approver: User, second_approver: User
+) -> None:
+    operation = approved_conversion(preparer, approver)
+    bulk_release = start(operation, actor=second_approver)
+    with pytest.raises(PermissionMissingError):
+        start_bulk_release(bulk_release.pk, [operation], actor=approver, second_factor_at=timezone.now())
+    form = {"submission": str(bulk_release.pk), **hidden(as_approver.get(address(operation)))}
+    answer = as_approver.post(address(operation), form)
+    assert (answer.status_code, "You do not have permission" in text_of(answer)) == (422, True)
+    assert BulkRelease.objects.get().released_by == second_approver
+
+
 def test_a_refused_operation_is_reported_and_does_not_stop_the_others(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
@@ -395,7 +412,13 @@ def test_a_second_factor_that_is_stale_when_the_worker_starts_releases_nothing(
 
 @pytest.mark.parametrize("cause", ["account", "administrators", "permission"])
 def test_what_concerns_every_operation_ends_the_order_and_can_be_continued(
-    as_approver: Client, preparer: User, approver: User, settings: Settings, cause: str
+    as_approver: Client,
+    sign_in: SignIn,
+    preparer: User,
+    approver: User,
+    auditor: User,
+    settings: Settings,
+    cause: str,
 ) -> None:
     bulk_release = start(*(approved_conversion(preparer, approver) for _ in range(2)), actor=approver)
     match cause:
@@ -409,16 +432,26 @@ def test_what_concerns_every_operation_ends_the_order_and_can_be_continued(
     assert not Release.objects.exists()
     assert [item.refusal for item in bulk_release.items.all()] == [None, None]
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).count() <= 1
+    bulk_release.refresh_from_db()
+    auditor_sees = text_of(sign_in(Client(), auditor).get(bulk_release.get_absolute_url()))
+    assert (
+        f"Sending ended early. Reason given to {approver}: {bulk_release.reason.split('.')[0]}"
+        in auditor_sees
+    )
     refused = as_approver.post(bulk_release.get_absolute_url())
     assert not BulkRelease.objects.filter(is_pending=True).exists(), (
         "the page says why it cannot be continued"
     )
     if cause == "administrators":
         assert "Two administrators must be active" in text_of(refused)
+        early = "Sending ended early. Two administrators must be active first."
+        assert early in text_of(as_approver.get(bulk_release.get_absolute_url()))
         settings.ADMINISTRATORS_TO_SEND = 0
         as_approver.post(bulk_release.get_absolute_url())
+        assert BulkRelease.objects.get().refusal is None
         carry_out(bulk_release)
         assert Release.objects.count() == 2
+        assert "Sending ended early" not in text_of(as_approver.get(bulk_release.get_absolute_url()))
 
 
 @pytest.mark.parametrize("change", ["person", "second factor", "another operation", "no audit entry"])
