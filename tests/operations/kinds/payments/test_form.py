@@ -85,8 +85,10 @@ def test_a_name_that_differs_from_the_banks_needs_a_reason(as_preparer: Client, 
     assert "Give the reason for the mismatch" in " ".join(answer.context["form"].errors["name_reason"])
 
 
-@pytest.mark.parametrize("typed", ["", "two words"])
-def test_a_user_needs_a_username(as_preparer: Client, sandbox: SandboxProcess, typed: str) -> None:
+@pytest.mark.parametrize("typed", ["", "two words", "ngoz\u0456.eze", "ngozi.eze\u200b", "straße"])
+def test_a_user_needs_a_username_that_no_other_looks_like(
+    as_preparer: Client, sandbox: SandboxProcess, typed: str
+) -> None:
     answer = post(as_preparer, {**TO_USER, "service_username": typed})
     assert list(answer.context["form"].errors) == ["service_username"]
 
