@@ -96,6 +96,17 @@ class PaymentForm(RecipientAccountForm):
         label=_("Customer's email address"),
         max_length=254,
         help_text=_("The customer who sends the crypto."),
+        validators=[
+            # a quoted name may hide characters, and hold what the client refuses when the payment is sent
+            RegexValidator(
+                r"^[!#-\[\]-~]+\Z",
+                _(
+                    "Use ASCII characters without spaces, quotation marks and backslashes. Write international names "
+                    "as xn--."
+                ),
+                code="not_plain",  # the field has a message of its own for Django's code
+            )
+        ],
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     reference = forms.CharField(
