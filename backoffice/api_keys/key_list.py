@@ -22,6 +22,7 @@ from backoffice.operations.kinds.api_keys.base import (
     UNKNOWN_SCOPE,
     expiry_of,
     scopes_of_own_keys,
+    translated_scope,
 )
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload, details_from_list
 from backoffice.operations.models.operations import Attempt, Operation
@@ -48,6 +49,11 @@ class KeyRow:
     is_in_use: bool
     as_of: datetime
     is_lost: bool
+
+    @property
+    def permissions(self) -> str:
+        """The scope in the reader's language."""
+        return translated_scope(self.scope)
 
     @property
     def has_expired(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
@@ -231,3 +231,10 @@ def test_the_page_takes_at_most_six_queries_with_fifty_keys(
     cache.delete("expiring-keys")
     with django_assert_max_num_queries(6):
         assert len(as_administrator.get("/settings/api-keys/").content) < 60_000
+
+
+def test_permissions_are_in_the_readers_language() -> None:
+    known("0a1b2c3d", name="till", scope="Read and pay out (Withdrawal)")
+    with translation.override("fr"):
+        (row,) = key_rows()
+        assert row.permissions == "Consulter et payer (Withdrawal)"

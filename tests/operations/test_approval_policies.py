@@ -392,6 +392,17 @@ def test_a_version_that_nobody_can_satisfy_is_not_applied(approver: User, admini
     assert not PolicyVersion.objects.exists()
 
 
+@pytest.mark.parametrize("kind", ["withdrawal", "payment"])
+def test_a_rule_about_one_kind_of_payment_needs_enough_people(
+    approver: User, administrator: User, kind: str
+) -> None:
+    other = factories.person("Bisi Ade", Role.ADMINISTRATOR)
+    rule = {"when": {**ABOVE_MILLION, "kinds": [kind]}, "levels": [{"needed": 2}]}
+    operation = proposed(administrator, rule)
+    with pytest.raises(errors.PolicyUnsatisfiableError, match="Rule 1 cannot be satisfied"):
+        factories.approve(operation, other)
+
+
 def test_a_change_of_people_leaves_the_policy_satisfiable(
     preparer: User, approver: User, second_approver: User, administrator: User
 ) -> None:

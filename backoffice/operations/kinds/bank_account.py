@@ -23,7 +23,7 @@ from backoffice.operations.kinds.base import (
     Recipient,
     SendReceipt,
 )
-from backoffice.operations.kinds.form_fields import currency_field
+from backoffice.operations.kinds.form_fields import OneLineField, currency_field
 from backoffice.operations.models.operations import Attempt, Operation
 from payments_gateway import (
     AccountRequest,
@@ -58,14 +58,14 @@ class BankAccountPayload(Payload):
 class BankAccountForm(KindForm):
     """Asks for the names, and reads the existing accounts from the provider."""
 
-    account_name = forms.CharField(
+    account_name = OneLineField(
         label=_("Account name"),
         max_length=NAME_MAX,
         help_text=_("Your name for the account, as the provider lists it."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     currency = currency_field()
-    preferred_name = forms.CharField(
+    preferred_name = OneLineField(
         label=_("Preferred name"),
         required=False,
         max_length=NAME_MAX,

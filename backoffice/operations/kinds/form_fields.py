@@ -39,6 +39,60 @@ _AMOUNT, _CURRENCY = _("Amount"), _("Currency")
 _PLAIN_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What no font shows, although Unicode counts it among letters, marks and symbols."""
+_EXACT_TEXT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+
+
+class OneLineField(forms.CharField):
+    """One line of text that people see as it is sent.
+
+    White space of any kind becomes single spaces, and letters with accents have their composed form. Characters that
+    are invisible, or change the direction of others, are refused: two different texts could look the same.
+    """
+
+    default_error_messages = {"invisible": _("Remove invisible characters.")}
+
+    def to_python(self, value: Any) -> str:
+        text = " ".join(unicodedata.normalize("NFC", super().to_python(value) or "").split())
+        if not text.isprintable() or _BLANK.search(text):
+            raise forms.ValidationError(self.error_messages["invisible"], code="invisible")
+        return text
+
+
+def username_field(label: "StrOrPromise", help_text: "StrOrPromise") -> forms.CharField:
+    """The name of a user of the provider, in letters that cannot be mistaken for those of another alphabet."""
+    return forms.CharField(
+        label=label,
+        help_text=help_text,
+        max_length=64,
+        validators=[
+            RegexValidator(
+                r"^[A-Za-z0-9._@+-]+\Z", _("Use letters, digits and . _ - @ + only, without spaces.")
+            )
+        ],
+        widget=forms.TextInput(attrs=_EXACT_TEXT),
+    )
+
+
+UNCHECKED_USERNAME = _(
+    "Username at the provider. It cannot be checked before sending: confirm it with the recipient."
+)
+
+
+def address_field() -> forms.CharField:
+    """A crypto address. Check it with `check_address`, once its network is known."""
+    return forms.CharField(
+        label=_("Address"),
+        max_length=128,
+        help_text=_("Copy it from the recipient's message, not from an earlier transaction."),
+        validators=[RegexValidator(r"^[\x21-\x7e]+\Z", _("Remove spaces and special characters."))],
+        widget=forms.TextInput(attrs=_EXACT_TEXT),
+    )
+
+
 class TypedAmountField(forms.CharField):
     """An amount to move, with or without separators. Its value is text without them, exactly as typed otherwise.
 
@@ -309,7 +363,7 @@ class RecipientAccountForm(KindForm):
         validators=[RegexValidator(r"^[0-9]{10}\Z", _("Enter exactly 10 digits."))],
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),
     )
-    typed_name = forms.CharField(
+    typed_name = OneLineField(
         label=_("Account holder"),
         error_messages={"required": _("Enter the name of the account holder.")},
         help_text=_("The name on the invoice. It is compared with the name at the bank."),

@@ -29,12 +29,14 @@ from backoffice.operations.kinds.base import (
     SendReceipt,
 )
 from backoffice.operations.kinds.form_fields import (
+    UNCHECKED_USERNAME,
     RecipientAccountForm,
     RecipientAccountPayload,
     amount_field,
     currency_field,
     minimum_text,
     parse_typed_amount,
+    username_field,
 )
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
@@ -94,6 +96,17 @@ class PaymentForm(RecipientAccountForm):
         label=_("Customer's email address"),
         max_length=254,
         help_text=_("The customer who sends the crypto."),
+        validators=[
+            # a quoted name may hide characters, and hold what the client refuses when the payment is sent
+            RegexValidator(
+                r"^[!#-\[\]-~]+\Z",
+                _(
+                    "Use ASCII characters without spaces, quotation marks and backslashes. Write international names "
+                    "as xn--."
+                ),
+                code="not_plain",  # the field has a message of its own for Django's code
+            )
+        ],
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     reference = forms.CharField(
@@ -117,17 +130,7 @@ class PaymentForm(RecipientAccountForm):
         initial=BANK,
         widget=forms.RadioSelect,
     )
-    service_username = forms.CharField(
-        label=_("Username"),
-        max_length=60,
-        help_text=_(
-            "Username at the provider. It cannot be checked before sending: confirm it with the recipient."
-        ),
-        validators=[RegexValidator(r"^\S+\Z", _("Remove spaces from the username."))],
-        widget=forms.TextInput(
-            attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
-        ),
-    )
+    service_username = username_field(_("Username"), UNCHECKED_USERNAME)
     country = forms.ChoiceField(
         label=_("Bank country"),
         error_messages={

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.core.validators import RegexValidator
 from django.db.models import TextChoices
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -23,7 +22,13 @@ from backoffice.operations.kinds.base import (
     Payload,
     Recipient,
 )
-from backoffice.operations.kinds.form_fields import RecipientAccountForm, RecipientAccountPayload
+from backoffice.operations.kinds.form_fields import (
+    OneLineField,
+    RecipientAccountForm,
+    RecipientAccountPayload,
+    address_field,
+    username_field,
+)
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
 from backoffice.operations.refusals.codes import Refusal
@@ -130,8 +135,6 @@ def details_of(version: RecipientVersion) -> RecipientDetails:
     )
 
 
-_ONE_LINE = RegexValidator(r"^[^\x00-\x1f\x7f]*\Z", _("Remove invisible characters."))
-_PLAIN_TEXT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 _OF_BANK = (
     *("bank_code", "account_number", "typed_name", "name_reason"),
     *("unchecked_confirmed", "unchecked_reason", "unchecked_for"),
@@ -174,32 +177,18 @@ class RecipientForm(RecipientAccountForm):
         help_text=_("Every network that the recipient can use. Money sent on another network is lost."),
         error_messages={"required": _("Select at least one network.")},
     )
-    address = forms.CharField(
-        label=_("Address"),
-        max_length=128,
-        help_text=_("Copy it from the recipient's message, not from an earlier transaction."),
-        validators=[RegexValidator(r"^[\x21-\x7e]+\Z", _("Remove spaces and special characters."))],
-        widget=forms.TextInput(attrs=_PLAIN_TEXT),
+    address = address_field()
+    receiver_username = username_field(
+        _("Recipient's username"),
+        _("Username at the provider. It cannot be checked: confirm it with the recipient."),
     )
-    receiver_username = forms.CharField(
-        label=_("Recipient's username"),
-        max_length=64,
-        help_text=_("Username at the provider. It cannot be checked: confirm it with the recipient."),
-        validators=[
-            RegexValidator(
-                r"^[A-Za-z0-9._@+-]+\Z", _("Use letters, digits and . _ - @ + only, without spaces.")
-            )
-        ],
-        widget=forms.TextInput(attrs=_PLAIN_TEXT),
-    )
-    name = forms.CharField(
+    name = OneLineField(
         label=_("Name"),
         max_length=120,
         help_text=_("The person or business that receives the money."),
-        validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    alias = forms.CharField(
+    alias = OneLineField(
         label=_("Alias"),
         required=False,
         max_length=60,
@@ -207,7 +196,6 @@ class RecipientForm(RecipientAccountForm):
             "The team's own name, such as “Rent Lagos”. If empty, the name you entered is used when the name at the "
             "bank differs."
         ),
-        validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     currency = forms.ChoiceField(
@@ -409,9 +397,9 @@ def _with_entered_name(details: RecipientDetails, account: RecipientAccountPaylo
     """With the name that was entered as the alias, and the reason for the mismatch in the notes.
 
     The bank's name replaces the one that was entered, by which the team searches. If there is another alias, or the
-    name is too long for one, it is in the notes as well. Invisible characters are left out.
+    name is too long for one, it is in the notes as well.
     """
-    entered = "".join(filter(str.isprintable, " ".join(account.typed_name.split())))
+    entered = account.typed_name
     reason = account.name_reason if account.is_name_different else ""
     alias, note = details.alias, reason
     if searchable(entered) not in searchable(details.name, alias):

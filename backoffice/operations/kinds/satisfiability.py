@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from backoffice.operations.errors import PolicyAlteredError, PolicyUnsatisfiableError
-from backoffice.operations.kinds.base import ChangeKind, LocalKind
-from backoffice.operations.kinds.batch import BatchKind
+from backoffice.operations.kinds.base import KindSection
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.kinds.staffing import Staffing
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
@@ -135,12 +134,8 @@ def _preparers(rule: Rule, approvers: list[Person]) -> Iterator[Person | None]:
 def _kinds_of(rule: Rule) -> list[AnyKind]:
     """The kinds that the rule can decide: those it names, or all that can have what it asks for."""
     named = [kind for name, kind in KINDS.items() if not rule.when.kinds or name in rule.when.kinds]
-    return [kind for kind in named if not _asks_for_money(rule.when) or _moves_money(kind)]
+    return [kind for kind in named if not _asks_for_money(rule.when) or kind.section == KindSection.MONEY]
 
 
 def _asks_for_money(when: Conditions) -> bool:
     return bool(when.currencies or when.recipient or when.on_list or when.networks)
-
-
-def _moves_money(kind: AnyKind) -> bool:
-    return kind.name == BatchKind.name or not isinstance(kind, ChangeKind | LocalKind)

@@ -1,11 +1,11 @@
 """Transfer: fiat from the merchant's balance to another user of the provider (POST /balance/transfer)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from django import forms
-from django.core.validators import RegexValidator
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
@@ -23,7 +23,14 @@ from backoffice.operations.kinds.base import (
     common_match_fields,
     optional_match_field,
 )
-from backoffice.operations.kinds.form_fields import AmountForm, amount_field, currency_field
+from backoffice.operations.kinds.form_fields import (
+    UNCHECKED_USERNAME,
+    AmountForm,
+    OneLineField,
+    amount_field,
+    currency_field,
+    username_field,
+)
 from backoffice.operations.models.reason_codes import MatchField
 from backoffice.recipients.keys import user_key
 from payments_gateway import PaymentsGateway, TransactionRecord, Transfer
@@ -44,24 +51,10 @@ class TransferPayload(Payload):
 class TransferForm(AmountForm):
     """Asks for the user and the amount. Only the provider knows whether the user exists."""
 
-    receiver_username = forms.CharField(
-        label=_("Recipient's username"),
-        help_text=_(
-            "Username at the provider. It cannot be checked before sending: confirm it with the recipient."
-        ),
-        max_length=64,
-        validators=[
-            RegexValidator(
-                r"^[A-Za-z0-9._@+-]+\Z", _("Use letters, digits and . _ - @ + only, without spaces.")
-            )
-        ],
-        widget=forms.TextInput(
-            attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
-        ),
-    )
+    receiver_username = username_field(_("Recipient's username"), UNCHECKED_USERNAME)
     currency = currency_field(*CURRENCIES)
     amount = amount_field()
-    memo = forms.CharField(
+    memo = OneLineField(
         label=_("Memo"),
         required=False,
         max_length=MEMO_MAX,
@@ -138,6 +131,8 @@ class TransferKind(MoneyKind[TransferPayload]):
         return SendReceipt(detail.transaction_id, detail.status, message=detail.provider_message)
 
     def match_fields(self, payload: TransferPayload, record: TransactionRecord) -> list[FieldMatch]:
-        """Type, currency, amount and, if the record names one, the receiver."""
+        """Type, currency, amount and, if the record names one, the receiver, in whatever case."""
         receiver = optional_match_field(MatchField.RECEIVER, payload.receiver_username, record.username)
+        if user_key(record.username.strip()) == user_key(payload.receiver_username):
+            receiver = replace(receiver, matches=True)
         return [*common_match_fields("transfer", self.debit(payload), record), receiver]

@@ -11,7 +11,6 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.core.validators import RegexValidator
 from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -34,7 +33,13 @@ from backoffice.operations.kinds.base import (
     TypedConfirmation,
     common_match_fields,
 )
-from backoffice.operations.kinds.form_fields import AmountForm, amount_field, currency_field
+from backoffice.operations.kinds.form_fields import (
+    AmountForm,
+    OneLineField,
+    address_field,
+    amount_field,
+    currency_field,
+)
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import MatchField
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED
@@ -61,7 +66,6 @@ _PROOF_TEXTS = {
     AddressProof.FORM: _("Format valid, but there is no checksum: typing errors cannot be detected"),
     AddressProof.NOTHING: _("Not checked: unknown network"),
 }
-_ONE_LINE = RegexValidator(r"^[^\x00-\x1f\x7f]*\Z", _("Remove invisible characters."))
 
 
 class WalletTransferPayload(Payload):
@@ -91,29 +95,19 @@ class WalletTransferForm(AmountForm):
             "invalid_choice": _("Select a network from the list: the provider does not support %(value)s."),
         },
     )
-    address = forms.CharField(
-        label=_("Address"),
-        max_length=128,
-        help_text=_("Copy it from the recipient's message, not from an earlier transaction."),
-        validators=[RegexValidator(r"^[\x21-\x7e]+\Z", _("Remove spaces and special characters."))],
-        widget=forms.TextInput(
-            attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
-        ),
-    )
-    wallet_type = forms.CharField(
+    address = address_field()
+    wallet_type = OneLineField(
         label=_("Wallet type"),
         required=False,
         max_length=40,
         help_text=_("Only if the provider requires it."),
-        validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    memo = forms.CharField(
+    memo = OneLineField(
         label=_("Memo"),
         required=False,
         max_length=MEMO_MAX,
         help_text=_("Sent to the provider. Exchanges may need it to credit the recipient."),
-        validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -259,7 +253,8 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     def match_fields(self, payload: WalletTransferPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency, amount and, if the record names one, the address."""
         named = [record.username, str((record.model_extra or {}).get("address") or "")]
-        others = [name for name in named if name not in {"", settings.GATEWAY_API_USER}]
+        own = settings.GATEWAY_API_USER.casefold()
+        others = [name for name in named if name.casefold() not in {"", own}]
         fits = (
             all(normalised_address(name) == normalised_address(payload.address) for name in others)
             if others

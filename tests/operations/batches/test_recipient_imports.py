@@ -132,7 +132,7 @@ def test_the_name_at_the_bank_is_read_for_each_row(preparer: User, sandbox: Sand
             "LAGOS SUPPLIES Ltd",
             "Trades as",
         ),
-        ("bank,Lagos\u202e  Supplies,0123456789,044,,Trades as,,,", "Lagos Supplies", "Trades as"),
+        ("bank,Lagos\u00a0  Supplies,0123456789,044,,Trades as,,,", "Lagos Supplies", "Trades as"),
         ("user,Lagos Supplies,lagos.supplies,,,,,,", "", ""),
     ],
 )

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from backoffice.operations.kinds.base import FieldMatch, MoneyKind, attempt_match_fields
 from backoffice.operations.kinds.registry import KINDS
@@ -74,6 +75,20 @@ def test_another_counterparty_differs_and_a_missing_one_is_not_provided(name: st
     label = list(field_matches(name, recorded(name)))[-1]
     assert field_matches(name, recorded(name))[label].matches is None
     assert field_matches(name, recorded(name, **{member: "somebody.else"}))[label].matches is False
+
+
+def test_the_receiver_of_a_transfer_matches_in_whatever_case_the_provider_writes_it() -> None:
+    """Usernames are compared without case everywhere: otherwise a transfer that was made would not be found."""
+    label = list(field_matches("transfer", recorded("transfer")))[-1]
+    found = field_matches("transfer", recorded("transfer", username="Ngozi.Eze "))
+    assert found[label].matches is True
+
+
+def test_our_own_name_in_any_case_is_no_address(settings: Settings) -> None:
+    settings.GATEWAY_API_USER = "Lagos-Imports"
+    label = list(field_matches("wallet_transfer", recorded("wallet_transfer")))[-1]
+    found = field_matches("wallet_transfer", recorded("wallet_transfer", username="lagos-imports"))
+    assert found[label].matches is None
 
 
 def attempt() -> Attempt:

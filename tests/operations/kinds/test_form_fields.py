@@ -15,7 +15,12 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from backoffice.accounts.models import User
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger.models import Balance
-from backoffice.operations.kinds.form_fields import TypedAmountField, amount_field, parse_typed_amount
+from backoffice.operations.kinds.form_fields import (
+    OneLineField,
+    TypedAmountField,
+    amount_field,
+    parse_typed_amount,
+)
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.pages.prepare import FullBalance
 from tests.operations.steps import charge
@@ -43,6 +48,44 @@ NO_BREAK, NARROW, THIN = "\u00a0", "\u202f", "\u2009"
 def test_an_amount_is_read_with_and_without_separators(language: str, typed: str, plain: str) -> None:
     with translation.override(language):
         assert amount_field().clean(typed) == plain
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        (f" ADA{NO_BREAK}OBI \t LTD\n", "ADA OBI LTD"),
+        ("Rene\u0301", "Ren\u00e9"),
+        ("Ọláìyá", "Ọláìyá"),
+        ("", ""),
+    ],
+)
+def test_a_line_of_text_is_kept_as_people_see_it(typed: str, kept: str) -> None:
+    assert OneLineField(required=False).clean(typed) == kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        ("withdrawal", "typed_name"),
+        ("payment", "typed_name"),
+        ("payment", "service_username"),
+        ("transfer", "receiver_username"),
+        ("transfer", "memo"),
+        ("wallet_transfer", "memo"),
+        ("wallet_transfer", "wallet_type"),
+        ("wallet_transfer", "address"),
+        ("bank_account", "account_name"),
+        ("bank_account", "preferred_name"),
+        ("recipient", "name"),
+        ("recipient", "alias"),
+    ],
+)
+@pytest.mark.parametrize(
+    "hidden", ["\u200b", "\u202e", "\u2066", "\ufeff", "\u00ad", "\u3164", "\ufe0f", "\x07", "\x00"]
+)
+def test_nothing_that_is_sent_can_hide_characters(kind: str, field: str, hidden: str) -> None:
+    with pytest.raises(forms.ValidationError):
+        KINDS[kind].form_type.base_fields[field].clean(f"ada{hidden}obi")
 
 
 @pytest.mark.parametrize("typed", ["-1", "-1,000.50"])

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
@@ -17,6 +17,7 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
+from tests.operations.kinds.samples import SAMPLES
 from tests.operations.provider_list import shows
 from tests.operations.steps import do, let_pass, show, text_of
 from tests.operations.unknown_outcomes import in_review, proposed, record, resolution_form, resolved
@@ -232,3 +233,10 @@ def test_a_resolution_is_prepared_and_approved_on_the_pages(
     assert do(as_approver, resolution, "approve", comment="I heard it too").status_code == 302
     review.refresh_from_db()
     assert review.status == Status.FAILED
+
+
+def test_mismatched_fields_are_in_the_readers_language() -> None:
+    payload = SAMPLES["resolution"].model_copy()
+    with translation.override("fr"):
+        assert ("Champs divergents", "Montant") in KINDS["resolution"].facts(payload)
+        assert any("Montant" in caution for caution in KINDS["resolution"].cautions(payload))

@@ -252,7 +252,7 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
         return [
             (gettext("API key"), payload.name or gettext("unnamed")),
             (gettext("Short hash"), payload.short_hash),
-            (gettext("Permissions"), payload.scope),
+            (gettext("Permissions"), translated_scope(payload.scope)),
             (gettext("Key expires"), local_time_of_iso(payload.expires) or gettext("No expiry")),
             (gettext("Last used"), self._last_use(payload)),
             *rotation_facts(payload.rotation),

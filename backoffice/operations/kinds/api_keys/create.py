@@ -214,7 +214,11 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
             "scope": gettext("Permissions"),
             "expires": gettext("Key expires"),
         }
-        shown = {**result, "expires": local_time_of_iso(result.get("expires", ""))}
+        shown = {
+            **result,
+            "scope": translated_scope(result.get("scope", "")),
+            "expires": local_time_of_iso(result.get("expires", "")),
+        }
         return [(label, shown[name]) for name, label in labels.items() if shown.get(name)]
 
 

@@ -15,7 +15,12 @@ from backoffice.core.encryption import DecryptionError
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway_for_key
 from backoffice.core.models import GatewayKey
 from backoffice.core.web.formatting import quoted
-from backoffice.operations.kinds.api_keys.base import CREATING_KIND, RotationForm, rotation_facts
+from backoffice.operations.kinds.api_keys.base import (
+    CREATING_KIND,
+    RotationForm,
+    rotation_facts,
+    translated_scope,
+)
 from backoffice.operations.kinds.base import ChangeKind, Facts, OutdatedError, Payload, Recipient, SendReceipt
 from backoffice.operations.models.secret import Secret
 from payments_gateway import NotSentError, PaymentsGateway, ReadFailedError
@@ -101,7 +106,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
     def facts(self, payload: ApiKeySwitchPayload) -> Facts:
         return [
             (gettext("New key"), _key_label(payload.key_name, payload.short_hash)),
-            (gettext("Permissions"), payload.scope),
+            (gettext("Permissions"), translated_scope(payload.scope)),
             (gettext("Current key"), _key_label(payload.replaced_name, payload.replaced_hash)),
             (
                 gettext("Before the switch"),
@@ -209,7 +214,7 @@ def _target(target: str, name: str, short_hash: str, scope: str) -> ApiKeySwitch
         target=target,
         key_name=name,
         short_hash=short_hash,
-        scope=scope or "Unchanged",
+        scope=scope or gettext_noop("Unchanged"),
         replaced_name="",
         replaced_hash="",
     )

@@ -407,11 +407,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
         """The fields that do not match, and a warning if the outcome is known by now."""
         seen = payload.transaction or (payload.claimed.shown if payload.claimed else None)
         differs = (
-            [
-                gettext("Fields that differ from the operation: {fields}").format(
-                    fields=", ".join(seen.mismatched)
-                )
-            ]
+            [gettext("Fields that differ from the operation: {fields}").format(fields=_mismatched_text(seen))]
             if seen and seen.mismatched
             else []
         )
@@ -545,4 +541,9 @@ def _transaction_facts(seen: TransactionEvidence) -> Facts:
                 f"{seen.currency} {format_amount(seen.previous_balance, seen.currency)}",
             )
         )
-    return [*facts, (gettext("Mismatched fields"), ", ".join(seen.mismatched))] if seen.mismatched else facts
+    return [*facts, (gettext("Mismatched fields"), _mismatched_text(seen))] if seen.mismatched else facts
+
+
+def _mismatched_text(seen: TransactionEvidence) -> str:
+    """The stored labels in the reader's language."""
+    return ", ".join(map(gettext, seen.mismatched))

@@ -4,11 +4,23 @@ import uuid
 
 import pytest
 from django.test import Client
+from django.utils import translation
 from pytest_django import Settings
 
 from backoffice.core import credentials
+from backoffice.operations.kinds.api_keys.base import UNKNOWN_SCOPE
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
-from tests.operations.kinds.api_keys.steps import NAMED, OLD_HASH, UNREACHABLE, answer, listing, review
+from tests.operations.kinds.api_keys.steps import (
+    CREATE,
+    NAMED,
+    OLD_HASH,
+    UNREACHABLE,
+    answer,
+    listing,
+    review,
+)
+from tests.operations.kinds.samples import SAMPLES
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
 
@@ -71,6 +83,15 @@ def test_a_key_with_all_permissions_is_warned_of(
     assert "can move all money" in " ".join(
         review(as_administrator, "api_key_create", **typed).context["cautions"]
     )
+
+
+@pytest.mark.parametrize("kind", ["api_key_invalidate", "api_key_delete", "api_key_switch"])
+def test_permissions_are_in_the_readers_language(kind: str) -> None:
+    payload = SAMPLES[kind].model_copy(update={"scope": "Read and pay out (Withdrawal)"})
+    with translation.override("fr"):
+        assert "Consulter et payer (Withdrawal)" in [value for _, value in KINDS[kind].facts(payload)]
+        created = KINDS["api_key_create"].outcome_facts(CREATE, {"scope": UNKNOWN_SCOPE})
+    assert [value for _, value in created] == ["Non communiquées par le prestataire"]
 
 
 def test_scopes_have_plain_labels(as_administrator: Client, sandbox: SandboxProcess) -> None:

@@ -54,6 +54,9 @@ def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank:
         ("outgoing_amount", "0.001", "NGN has at most 2 decimals."),
         ("customer_email", "", "Enter an email address."),
         ("customer_email", "nobody", "Enter an email address such as name@example.com."),
+        ("customer_email", '"a@b"@example.com', "Use ASCII characters without spaces, quotation marks"),
+        ("customer_email", '"a\x01b"@example.com', "Use ASCII characters without spaces, quotation marks"),
+        ("customer_email", "ada@e\u0445ample.com", "Use ASCII characters without spaces, quotation marks"),
         ("payment_type", "", "Select one of the options."),
         ("payment_type", "cash", "“cash” is not among them"),
         ("country", "", "Select one of the options."),
@@ -85,8 +88,10 @@ def test_a_name_that_differs_from_the_banks_needs_a_reason(as_preparer: Client, 
     assert "Give the reason for the mismatch" in " ".join(answer.context["form"].errors["name_reason"])
 
 
-@pytest.mark.parametrize("typed", ["", "two words"])
-def test_a_user_needs_a_username(as_preparer: Client, sandbox: SandboxProcess, typed: str) -> None:
+@pytest.mark.parametrize("typed", ["", "two words", "ngoz\u0456.eze", "ngozi.eze\u200b", "straße"])
+def test_a_user_needs_a_username_that_no_other_looks_like(
+    as_preparer: Client, sandbox: SandboxProcess, typed: str
+) -> None:
     answer = post(as_preparer, {**TO_USER, "service_username": typed})
     assert list(answer.context["form"].errors) == ["service_username"]
 
