@@ -13,7 +13,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import ParseError, iterparse
 
 from backoffice.operations.models.batches import MAX_CELL, MAX_ROWS, FileProblem
 
@@ -174,7 +174,6 @@ def _sheet_rows(workbook: Any, sheet: Any) -> Iterator[FileRow]:
     rows and cells out of order, formulas without a value and, at the end, hidden rows.
     """
     from openpyxl.worksheet._reader import DATA_TAG, ROW_TAG, WorkSheetParser
-    from openpyxl.xml.functions import iterparse
 
     last = hidden = 0
     with sheet._get_source() as source:
@@ -186,7 +185,7 @@ def _sheet_rows(workbook: Any, sheet: Any) -> Iterator[FileRow]:
             date_formats=workbook._date_formats,
             timedelta_formats=workbook._timedelta_formats,
         )
-        for _event, element in iterparse(source):
+        for _event, element in iterparse(source):  # noqa: S314  _check_parts has refused entities
             if element.tag == DATA_TAG:
                 break
             if element.tag != ROW_TAG:
