@@ -65,6 +65,11 @@ class _MetricsCollector(Collector):
         yield _gauge("incidents_open", "Incidents that are not closed", open_now)
         yield _gauge("payments_paused", "1 while payments are paused", int(is_paused()))
         yield _gauge("releases_waiting", "Releases that no worker has claimed yet", Release.objects.count())
+        yield _gauge(
+            "releases_standstill_seconds",
+            "Longest time for which nothing was sent from a balance with waiting releases; 0 if none wait",
+            _longest_standstill(now),
+        )
         yield from _mirror()
         yield from _continuity()
         yield from _reconciliation(now)
@@ -76,6 +81,21 @@ class _MetricsCollector(Collector):
     def describe(self) -> Iterator[Metric]:
         """Empty, so that registering does not query the database."""
         return iter(())
+
+
+def _longest_standstill(now: datetime) -> float:
+    """In seconds. A long queue that is being sent does not stand still, however old its last release is."""
+    queues = Release.objects.order_by().values_list("balance").annotate(oldest=Min("released_at"))
+    since: list[datetime] = []
+    for balance, oldest in queues:
+        last = (
+            Attempt.objects.filter(balance=balance)
+            .order_by("-pk")
+            .values_list("started_at", flat=True)
+            .first()
+        )
+        since.append(max(oldest, last) if last else oldest)
+    return (now - min(since)).total_seconds() if since else 0.0
 
 
 def _inspection(last: SystemHealth) -> Iterator[GaugeMetricFamily]:

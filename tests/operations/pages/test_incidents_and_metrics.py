@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import connection
@@ -18,7 +19,7 @@ from backoffice.ledger.models import Mirror
 from backoffice.operations import jobs
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import Heartbeat, Incident, Inspection
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
@@ -257,6 +258,21 @@ def test_the_metrics_show_the_state_of_the_database(
     assert metrics["countersign_payments_paused"] == 0
     assert metrics["countersign_releases_waiting"] == 1
     assert 0 <= metrics["countersign_sweeper_age_seconds send_due"] < 60
+
+
+def test_a_long_queue_stands_still_only_if_nothing_leaves_its_balance(
+    client: Client, released: Operation, preparer: User, approver: User
+) -> None:
+    Release.objects.update(released_at=timezone.now() - timedelta(minutes=10))
+    assert 600 <= metrics_of(client)["countersign_releases_standstill_seconds"] < 660
+    a_minute_ago = timezone.now() - timedelta(minutes=1)
+    other = factories.approved(preparer, approver, amount=Decimal(40))
+    factories.attempt(other, started_at=a_minute_ago, balance="USD", amount=other.amount)
+    assert metrics_of(client)["countersign_releases_standstill_seconds"] >= 600
+    Attempt.objects.update(balance="NGN")
+    assert 60 <= metrics_of(client)["countersign_releases_standstill_seconds"] < 120
+    Release.objects.all().delete()
+    assert metrics_of(client)["countersign_releases_standstill_seconds"] == 0
 
 
 def test_the_age_of_a_missing_inspection_is_infinite(client: Client) -> None:
