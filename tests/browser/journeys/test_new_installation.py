@@ -127,7 +127,7 @@ class Administrators:
             self.first.press("Show link")
             self.second.page.goto("/")
             self.second.page.get_by_role("link", name=re.compile(newcomer.name)).first.click()
-            self.second.press("Show start code…")
+            self.second.press("Show start code")
             newcomer.begin(self.first.shown(), self.second.shown())
 
     def approve_together(self, number: int) -> None:
