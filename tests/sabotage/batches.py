@@ -112,6 +112,18 @@ BATCHES = (
         f"{_TESTS}::test_a_row_that_repeats_another_needs_its_own_reason",
     ),
     Safeguard(
+        "a row needs another reason than the payment that it repeats",
+        "backoffice.operations.batches.earlier_payments:EarlierPayments.problem",
+        {"        if (key, row.reason) in self.by_reason:\n": "        if row.reason is None:\n"},
+        f"{_TESTS}::test_a_row_needs_another_reason_than_the_payment_that_it_repeats",
+    ),
+    Safeguard(
+        "a row equal to what is being sent becomes no second operation",
+        "backoffice.operations.batches.creation:_set_duplicates",
+        {"status__in=TO_SEND": "status__in=TO_SEND - {Status.SENDING}"},
+        "tests/operations/workflow/test_equal_contents.py::test_a_row_equal_to_what_is_being_sent_becomes_no_second_operation",
+    ),
+    Safeguard(
         "a row that repeats a payment of the last 30 days is checked first",
         "backoffice.operations.batches.earlier_payments:EarlierPayments.flags",
         {" or (row.recipient_key, row.currency, row.amount) in self.repeated": ""},
