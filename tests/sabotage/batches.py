@@ -154,6 +154,12 @@ BATCHES = (
         f"{_BULK}::test_an_old_order_releases_nothing",
     ),
     Safeguard(
+        "a pause of a batch refuses none of its rows for good",
+        "backoffice.operations.workflow.bulk_release:_release_one",
+        {"AlreadyReleasedError, BatchPausedError, OtpMissingError": "AlreadyReleasedError, OtpMissingError"},
+        f"{_BULK}::test_a_batch_that_is_paused_during_a_turn_is_sent_after_it_is_resumed",
+    ),
+    Safeguard(
         "the next code is asked for once the last one was used",
         "backoffice.operations.pages.bulk_release:_next_form",
         {" or _is_code_in_use(bulk_release)": ""},

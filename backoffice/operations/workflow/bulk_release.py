@@ -32,6 +32,7 @@ from backoffice.operations.errors import (
     AdministratorsMissingError,
     AlreadyReleasedError,
     AlteredRecordError,
+    BatchPausedError,
     OperationError,
     OtpMissingError,
     OtpUsedError,
@@ -354,8 +355,8 @@ def _release_one(
         )
     except _STOPPING:
         raise
-    except (AlreadyReleasedError, OtpMissingError):
-        return False
+    except (AlreadyReleasedError, BatchPausedError, OtpMissingError):
+        return False  # not recorded: all of them are temporary, and a paused batch is left out until it is resumed
     except OperationError as exc:
         BulkReleaseItem.objects.filter(pk=item.pk).update(refusal=exc.refusal)
         return False

@@ -564,6 +564,29 @@ def test_a_paused_batch_does_not_hold_the_other_operations(
     assert "sending continues" not in html
 
 
+def test_a_batch_that_is_paused_during_a_turn_is_sent_after_it_is_resumed(
+    as_approver: Client, preparer: User, approver: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.OTP_MODE = "not_asked"
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    bulk_release = start(*payouts.row_operations(batch), actor=approver)
+    to_pause = [batch.pk]
+
+    def pause_after_the_first(*arguments: Any, **options: Any) -> Operation:
+        if to_pause and Release.objects.count() == 1:
+            control.pause_batch(to_pause.pop(), actor=preparer)
+        return release_operation(*arguments, **options)
+
+    monkeypatch.setattr(bulk_release_workflow, "release_operation", pause_after_the_first)
+    carry_out(bulk_release)
+    assert Release.objects.count() == 1
+    assert [item.refusal for item in bulk_release.items.all()] == [None] * 3
+    control.resume_batch(batch.pk, actor=approver)
+    as_approver.post(bulk_release.get_absolute_url())
+    carry_out(bulk_release)
+    assert Release.objects.count() == 3
+
+
 def test_at_its_end_it_leads_to_the_batch_the_outcomes_and_what_can_be_retried(
     sign_in: SignIn, preparer: User, approver: User
 ) -> None:
