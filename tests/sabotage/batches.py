@@ -160,6 +160,18 @@ BATCHES = (
         f"{_BULK}::test_a_batch_that_is_paused_during_a_turn_is_sent_after_it_is_resumed",
     ),
     Safeguard(
+        "an unforeseen error of one operation does not stop a bulk release",
+        "backoffice.operations.workflow.bulk_release:_release_one",
+        {"    except Exception:\n": "    except MemoryError:\n"},
+        f"{_BULK}::test_an_unforeseen_error_of_one_operation_does_not_stop_those_behind_it",
+    ),
+    Safeguard(
+        "an old order ends although an operation of it fails",
+        "backoffice.operations.workflow.bulk_release:_release_next",
+        {"        policy.check_second_factor(bulk_release.second_factor_at, within=ORDER_VALID)\n": ""},
+        f"{_BULK}::test_an_old_order_ends_before_an_operation_that_fails_in_the_database",
+    ),
+    Safeguard(
         "the next code is asked for once the last one was used",
         "backoffice.operations.pages.bulk_release:_next_form",
         {" or _is_code_in_use(bulk_release)": ""},
