@@ -45,6 +45,9 @@ EDGES: dict[Status, frozenset[Status]] = {
 CLOSED = frozenset(status for status, onward in EDGES.items() if not onward)
 OPEN = frozenset(Status) - CLOSED
 BEFORE_SENDING = frozenset({Status.PENDING, Status.APPROVED})
+# What may still be sent. Only one operation with the same content has one of them: one that is being sent may return to
+# approved, so an equal one beside it would keep it from doing so.
+TO_SEND = BEFORE_SENDING | {Status.SENDING}
 IN_FLIGHT = frozenset({Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW})
 AWAITING_PROVIDER = frozenset({Status.PROCESSING, Status.UNKNOWN})
 NOT_EXECUTED = frozenset({Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})

@@ -112,6 +112,18 @@ BATCHES = (
         f"{_TESTS}::test_a_row_that_repeats_another_needs_its_own_reason",
     ),
     Safeguard(
+        "a row needs another reason than the payment that it repeats",
+        "backoffice.operations.batches.earlier_payments:EarlierPayments.problem",
+        {"        if (key, row.reason) in self.by_reason:\n": "        if row.reason is None:\n"},
+        f"{_TESTS}::test_a_row_needs_another_reason_than_the_payment_that_it_repeats",
+    ),
+    Safeguard(
+        "a row equal to what is being sent becomes no second operation",
+        "backoffice.operations.batches.creation:_set_duplicates",
+        {"status__in=TO_SEND": "status__in=TO_SEND - {Status.SENDING}"},
+        "tests/operations/workflow/test_equal_contents.py::test_a_row_equal_to_what_is_being_sent_becomes_no_second_operation",
+    ),
+    Safeguard(
         "a row that repeats a payment of the last 30 days is checked first",
         "backoffice.operations.batches.earlier_payments:EarlierPayments.flags",
         {" or (row.recipient_key, row.currency, row.amount) in self.repeated": ""},
@@ -140,6 +152,24 @@ BATCHES = (
         "backoffice.operations.policy:check_second_factor",
         {" and clock.now() - second_factor_at <= within": ""},
         f"{_BULK}::test_an_old_order_releases_nothing",
+    ),
+    Safeguard(
+        "a pause of a batch refuses none of its rows for good",
+        "backoffice.operations.workflow.bulk_release:_release_one",
+        {"AlreadyReleasedError, BatchPausedError, OtpMissingError": "AlreadyReleasedError, OtpMissingError"},
+        f"{_BULK}::test_a_batch_that_is_paused_during_a_turn_is_sent_after_it_is_resumed",
+    ),
+    Safeguard(
+        "an unforeseen error of one operation does not stop a bulk release",
+        "backoffice.operations.workflow.bulk_release:_release_one",
+        {"    except Exception:\n": "    except MemoryError:\n"},
+        f"{_BULK}::test_an_unforeseen_error_of_one_operation_does_not_stop_those_behind_it",
+    ),
+    Safeguard(
+        "an old order ends although an operation of it fails",
+        "backoffice.operations.workflow.bulk_release:_release_next",
+        {"        policy.check_second_factor(bulk_release.second_factor_at, within=ORDER_VALID)\n": ""},
+        f"{_BULK}::test_an_old_order_ends_before_an_operation_that_fails_in_the_database",
     ),
     Safeguard(
         "the next code is asked for once the last one was used",

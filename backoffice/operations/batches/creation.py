@@ -28,7 +28,7 @@ from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, row_o
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.refusals.codes import Refusal
-from backoffice.operations.states import BEFORE_SENDING, Status
+from backoffice.operations.states import TO_SEND, Status
 from backoffice.operations.workflow.prepare import RECIPIENTS_LOCK, draft_operation, unused_references
 
 CHUNK = 250
@@ -113,9 +113,9 @@ def _drafts(batch: Operation, rows: list[BatchRow]) -> list[Operation]:
 
 
 def _set_duplicates(rows: list[BatchRow], operations: list[Operation]) -> None:
-    """Set the operation of each row, or the waiting one with equal content, because of which there is none."""
+    """Set the operation of each row, or the equal one that may still be sent, because of which there is none."""
     keys = [operation.content_key for operation in operations]
-    waiting = Operation.objects.filter(content_key__in=keys, status__in=BEFORE_SENDING)
+    waiting = Operation.objects.filter(content_key__in=keys, status__in=TO_SEND)
     taken = dict(waiting.values_list("content_key", "pk"))
     for row, operation in zip(rows, operations, strict=True):
         row.duplicate_of_id = taken.get(operation.content_key)

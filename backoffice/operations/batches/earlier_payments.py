@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext
@@ -36,6 +37,8 @@ class EarlierPayments:
 
     unknown: dict[tuple[str, str, Decimal], Operation] = field(default_factory=dict)
     waiting: dict[tuple[str, str, Decimal], str] = field(default_factory=dict)  # the reference
+    # The same ones, also by the reason why the same is paid again.
+    by_reason: dict[tuple[tuple[str, str, Decimal], str], str] = field(default_factory=dict)
     repeated: set[tuple[str, str, Decimal]] = field(default_factory=set)
     paid: set[str] = field(default_factory=set)  # recipients of whom a payment succeeded
 
@@ -50,6 +53,11 @@ class EarlierPayments:
                 "{reference} pays the same amount to this recipient. Remove the row, or enter the reason for the "
                 "additional payment."
             ).format(reference=self.waiting[key])
+        if (key, row.reason) in self.by_reason:
+            return gettext(
+                "{reference} pays the same amount to this recipient for the same reason. Remove the row, or enter a "
+                "different reason for each additional payment."
+            ).format(reference=self.by_reason[key, row.reason])
         return ""
 
     def flags(self, row: RowPayment) -> list[RowFlag]:
@@ -77,22 +85,28 @@ def earlier_payments(recipients: Collection[str]) -> EarlierPayments:
             found.unknown[key] = operation
         if not operation.is_closed or operation.was_sent_lately:
             found.waiting[key] = operation.reference
-    for key, reference in _in_batches(recipients):
+            found.by_reason[key, _reason(operation.payload)] = operation.reference
+    for key, reason, reference in _in_batches(recipients):
         found.waiting[key] = reference
+        found.by_reason[key, reason] = reference
     paid = to_them.filter(IS_EXECUTED).values_list("recipient_key", flat=True).distinct()
     found.paid.update(key for key in paid if key)
     return found
 
 
-def _in_batches(recipients: Collection[str]) -> Iterator[tuple[tuple[str, str, Decimal], str]]:
-    """The rows of open batches that are no operations yet."""
+def _reason(payload: dict[str, Any]) -> str:
+    return str(payload.get("duplicate_reason", ""))
+
+
+def _in_batches(recipients: Collection[str]) -> Iterator[tuple[tuple[str, str, Decimal], str, str]]:
+    """The rows of open batches that are no operations yet, each with its reason and the reference of its batch."""
     rows = BatchRow.objects.filter(
         IS_WAITING_ROW, recipient_key__in=recipients, batch__closed_at__isnull=True
     )
-    for key, currency, amount, reference in rows.values_list(
-        "recipient_key", "currency", "amount", "batch__reference"
+    for key, currency, amount, payload, reference in rows.values_list(
+        "recipient_key", "currency", "amount", "payload", "batch__reference"
     ):
-        yield (key, currency, amount), reference
+        yield (key, currency, amount), _reason(payload), reference
 
 
 def repeated_in_file(payments: dict[int, RowPayment]) -> dict[int, str]:

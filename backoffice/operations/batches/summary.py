@@ -151,7 +151,9 @@ class RowWithoutOperation:
         """Why it became none, or that it is still to become one."""
         row = self.batch_row
         if row.duplicate_of:
-            text = gettext("{reference} has the same content and was waiting. No operation was created.")
+            text = gettext(
+                "{reference} has the same content and was waiting or being sent. No operation was created."
+            )
             return text.format(reference=row.duplicate_of.reference)
         if row.batch.closed_at is None:
             return gettext("No operation has been created yet.")

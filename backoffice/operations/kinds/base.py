@@ -77,7 +77,7 @@ class Payload(BaseModel):
         return {name: value for name, value in members.items() if value or name not in self.ADDED}
 
     def identity(self) -> dict[str, Any]:
-        """The members that make two contents equal, of which only one may be pending or approved."""
+        """The members that make two contents equal, of which only one may be pending, approved or sending."""
         return {name: value for name, value in self.stored().items() if name not in self.OBSERVED}
 
 

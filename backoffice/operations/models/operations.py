@@ -27,10 +27,10 @@ from backoffice.core.web.request_context import set_operation
 from backoffice.operations.models import reason_codes
 from backoffice.operations.models.reason_codes import Blocker, CheckResult
 from backoffice.operations.states import (
-    BEFORE_SENDING,
     CLOSED,
     NOT_EXECUTED,
     PROVEN_NOT_EXECUTED,
+    TO_SEND,
     Outcome,
     Status,
 )
@@ -78,7 +78,7 @@ def _base32(number: int, length: int) -> str:
 
 
 def content_key(kind: str, payload: dict[str, Any]) -> str:
-    """Equal for equal content; only one operation with the same key may be pending or approved."""
+    """Equal for equal content; only one operation with the same key may be pending, approved or sending."""
     return content_digest(None, kind, payload)
 
 
@@ -195,7 +195,7 @@ class Operation(SealedRow):
             ),
             models.UniqueConstraint(
                 fields=["content_key"],
-                condition=Q(status__in=sorted(BEFORE_SENDING)),
+                condition=Q(status__in=sorted(TO_SEND)),
                 name="operation_content_pending_once",
             ),
         ]

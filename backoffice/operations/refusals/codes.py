@@ -561,4 +561,8 @@ class Refusal(TextChoices):
             "import, and upload the file again without this recipient."
         ),
     )
+    INTERNAL_ERROR = (
+        "internal_error",
+        _("Internal error in Countersign. Contact the operator: the server log has the details."),
+    )
     FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import Case, Count, Q, Value, When
 from django.utils import timezone
 from pydantic import SecretStr
@@ -32,6 +32,7 @@ from backoffice.operations.errors import (
     AdministratorsMissingError,
     AlreadyReleasedError,
     AlteredRecordError,
+    BatchPausedError,
     OperationError,
     OtpMissingError,
     OtpUsedError,
@@ -169,8 +170,8 @@ def release_pending(pk: UUID) -> None:
     one process at a time does it.
 
     An order without a valid seal, or that the audit log does not show, releases nothing and raises an incident. Why
-    one operation was refused is recorded for it, and the others go on; what concerns them all is recorded for the order
-    and ends it, and the page offers to continue.
+    one operation was refused is recorded for it, and the others go on, also after an unforeseen error; what concerns
+    them all is recorded for the order and ends it, as its age does, and the page offers to continue.
     """
     lease = acquire_lease(f"release:{pk.hex}", LEASE_DURATION)
     if lease is None:
@@ -192,6 +193,7 @@ def _release_next(pk: UUID) -> bool:
     refusal: dict[str, str] | None = None
     try:
         _check_authentic(bulk_release)
+        policy.check_second_factor(bulk_release.second_factor_at, within=ORDER_VALID)
         lifetime = release_lifetime(bulk_release.items.waiting().counts_to_release())
         terms = OrderTerms(lifetime, ORDER_VALID)
         for item in waiting[:at_once]:
@@ -354,12 +356,20 @@ def _release_one(
         )
     except _STOPPING:
         raise
-    except (AlreadyReleasedError, OtpMissingError):
-        return False
+    except (AlreadyReleasedError, BatchPausedError, OtpMissingError):
+        return False  # not recorded: all of them are temporary, and a paused batch is left out until it is resumed
     except OperationError as exc:
         BulkReleaseItem.objects.filter(pk=item.pk).update(refusal=exc.refusal)
         return False
     except DatabaseError:
         logger.exception("The release of operation %s failed in the database", item.operation_id)
+        return False
+    except InterfaceError:
+        raise  # the connection is gone, so no operation is the cause
+    except Exception:
+        # Any other: the operations behind this one must still be released.
+        logger.exception("The release of operation %s failed", item.operation_id)
+        internal_error = OperationError(Refusal.INTERNAL_ERROR)
+        BulkReleaseItem.objects.filter(pk=item.pk).update(refusal=internal_error.refusal)
         return False
     return True

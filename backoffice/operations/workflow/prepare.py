@@ -44,7 +44,7 @@ from backoffice.operations.models.operations import (
 from backoffice.operations.models.otp import TotpSecret
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
-from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
+from backoffice.operations.states import NOT_EXECUTED, OUTCOME_UNKNOWN, TO_SEND, Status
 from backoffice.policies.document import stored_levels
 
 DUPLICATE_WINDOW = timedelta(hours=24)
@@ -129,7 +129,7 @@ def prepare_operation(
 
     The id comes with the form, so a form sent twice finds the same operation. Raises PermissionMissingError,
     SubmissionReusedError if the id has other content, DuplicatePendingError if another operation with the
-    same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
+    same content is pending or approved, DuplicateUnknownError if a duplicate is being sent or its outcome is unknown,
     DuplicatePaymentError if the same was paid within a day and no reason is given, ReferenceUsedError if another
     operation has its reference at the provider, as `policy.check_proposal`, and PolicyRefusedError if an approval
     policy refuses it. A duplicate that was resolved as not executed is linked as `prepared_from`. `otp_secret` is the
@@ -303,11 +303,11 @@ def _insert_once(operation: Operation) -> bool:
     except IntegrityError:
         if Operation.objects.filter(pk=operation.pk).exists():
             return False
-        duplicate = Operation.objects.filter(
-            content_key=operation.content_key, status__in=BEFORE_SENDING
-        ).first()
+        duplicate = Operation.objects.filter(content_key=operation.content_key, status__in=TO_SEND).first()
         if duplicate is None:
             raise
+        if duplicate.status == Status.SENDING:
+            raise DuplicateUnknownError(duplicate.reference, duplicate.pk) from None
         raise DuplicatePendingError(duplicate.reference, duplicate.pk) from None
     return True
 

@@ -21,7 +21,14 @@ from backoffice.operations.batches import control, creation, submission
 from backoffice.operations.batches.summary import rows_to_check
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.registry import read_content
-from backoffice.operations.models.batches import Batch, BatchRow, FileState, PayoutFileRow, RowFlag
+from backoffice.operations.models.batches import (
+    Batch,
+    BatchRow,
+    FileState,
+    PayoutFile,
+    PayoutFileRow,
+    RowFlag,
+)
 from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
@@ -122,6 +129,20 @@ def test_a_row_that_repeats_an_open_operation_is_an_error(preparer: User, approv
     assert payouts.checked(preparer, payouts.transfers(1)).error_count == 1
     creation.create_operations(payouts.approve(batch, approver).pk)
     assert payouts.checked(preparer, payouts.transfers(2)).error_count == 1
+
+
+def test_a_row_needs_another_reason_than_the_payment_that_it_repeats(preparer: User, approver: User) -> None:
+    """A row of an open batch, then the operation that it became."""
+    same = payouts.transfers(1)[0]
+    batch = payouts.prepared(preparer, [f"{same}Bonus"])
+    rows = [f"{same}Bonus", f"{same}Refund"]
+    assert _with_errors(payouts.checked(preparer, rows)) == [2]
+    payouts.created(payouts.approve(batch, approver))
+    assert _with_errors(payouts.checked(preparer, rows)) == [2]
+
+
+def _with_errors(file: PayoutFile) -> list[int]:
+    return list(file.rows.filter(has_errors=True).values_list("number", flat=True))
 
 
 def test_a_row_with_an_error_is_compared_all_the_same(

@@ -122,7 +122,9 @@ def test_a_row_that_duplicates_an_operation_is_among_the_outcomes_of_its_batch(
     content = read_content(Operation(kind=row.kind, payload=row.payload))[1]
     other = factories.prepared_of_kind(row.kind, content, preparer)
     payouts.created(payouts.approve(batch, approver))
-    reason = f"{other.reference} has the same content and was waiting. No operation was created."
+    reason = (
+        f"{other.reference} has the same content and was waiting or being sent. No operation was created."
+    )
     assert outcomes(download, batch) == [
         ("2", "approved", "person.1", ""),
         ("3", "approved", "person.2", ""),

@@ -8,10 +8,10 @@ from html import unescape
 from itertools import count
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.test import Client
 from django.utils import timezone
 from pydantic import SecretStr
@@ -564,6 +564,29 @@ def test_a_paused_batch_does_not_hold_the_other_operations(
     assert "sending continues" not in html
 
 
+def test_a_batch_that_is_paused_during_a_turn_is_sent_after_it_is_resumed(
+    as_approver: Client, preparer: User, approver: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.OTP_MODE = "not_asked"
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    bulk_release = start(*payouts.row_operations(batch), actor=approver)
+    to_pause = [batch.pk]
+
+    def pause_after_the_first(*arguments: Any, **options: Any) -> Operation:
+        if to_pause and Release.objects.count() == 1:
+            control.pause_batch(to_pause.pop(), actor=preparer)
+        return release_operation(*arguments, **options)
+
+    monkeypatch.setattr(bulk_release_workflow, "release_operation", pause_after_the_first)
+    carry_out(bulk_release)
+    assert Release.objects.count() == 1
+    assert [item.refusal for item in bulk_release.items.all()] == [None] * 3
+    control.resume_batch(batch.pk, actor=approver)
+    as_approver.post(bulk_release.get_absolute_url())
+    carry_out(bulk_release)
+    assert Release.objects.count() == 3
+
+
 def test_at_its_end_it_leads_to_the_batch_the_outcomes_and_what_can_be_retried(
     sign_in: SignIn, preparer: User, approver: User
 ) -> None:
@@ -706,6 +729,48 @@ def test_an_old_order_releases_nothing(preparer: User, approver: User, settings:
     assert not operation.has_expired(timezone.now() + ORDER_VALID + timedelta(minutes=1))
     bulk_release.refresh_from_db()
     assert not bulk_release.is_pending
+
+
+def test_an_old_order_ends_before_an_operation_that_fails_in_the_database(
+    preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed so is tried again, so it would keep the order pending, and those behind it waiting."""
+    bulk_release = start(*(approved_conversion(preparer, approver) for _ in range(27)), actor=approver)
+
+    def fail(*_arguments: Any, **_options: Any) -> Operation:
+        raise DatabaseError
+
+    monkeypatch.setattr(bulk_release_workflow, "release_operation", fail)
+    release_pending(bulk_release.pk)
+    assert BulkRelease.objects.get().is_pending
+    with clock.use_clock(lambda: timezone.now() + ORDER_VALID + timedelta(minutes=1)):
+        release_pending(bulk_release.pk)
+    bulk_release.refresh_from_db()
+    assert (bulk_release.is_pending, bulk_release.refusal) == (False, {"code": "second_factor_stale"})
+
+
+def test_an_unforeseen_error_of_one_operation_does_not_stop_those_behind_it(
+    as_approver: Client,
+    preparer: User,
+    approver: User,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first, *others = (approved_conversion(preparer, approver) for _ in range(3))
+    bulk_release = start(first, *others, actor=approver)
+
+    def fail_for_the_first(operation_id: UUID, **options: Any) -> Operation:
+        if operation_id == first.pk:
+            raise ZeroDivisionError
+        return release_operation(operation_id, **options)
+
+    monkeypatch.setattr(bulk_release_workflow, "release_operation", fail_for_the_first)
+    release_pending(bulk_release.pk)
+    assert {one.operation_id for one in Release.objects.all()} == {one.pk for one in others}
+    assert not BulkRelease.objects.get().is_pending
+    assert [item.refusal for item in bulk_release.items.all()] == [{"code": "internal_error"}, None, None]
+    assert "Internal error in Countersign" in text_of(as_approver.get(bulk_release.get_absolute_url()))
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_what_was_released_long_before_two_people_resume_is_not_sent(
