@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -13,8 +13,10 @@ from pydantic import (
     Field,
     PlainSerializer,
     StringConstraints,
+    ValidationError,
 )
 
+from payments_gateway.errors import NotSentError, TemplateError
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.money import fits_ledger, format_plain, is_storable
 
@@ -25,8 +27,22 @@ _NOT_A_NUMBER = _("not an exact number")
 _TOO_LARGE = _("a number that is too large")
 _NOT_STORABLE = _("text that cannot be stored")
 NOT_A_TEXT = _("not text")
-VALUE_PROBLEMS = frozenset({_NOT_A_NUMBER, _TOO_LARGE, _NOT_STORABLE, NOT_A_TEXT})
+_VALUE_PROBLEMS = frozenset({_NOT_A_NUMBER, _TOO_LARGE, _NOT_STORABLE, NOT_A_TEXT})
 """The messages of these field types for a rejected value."""
+NOT_AS_SPECIFIED = _("not as specified")
+_PROBLEMS = {
+    "missing": _("missing"),
+    "string_type": NOT_A_TEXT,
+    "string_too_short": _("empty"),  # no text has another least length than 1
+    "list_type": _("not a list"),
+    "model_type": _("not an object"),
+    "dict_type": _("not an object"),
+    "string_too_long": _("too long"),
+}
+"""Messages for the most frequent error types of pydantic."""
+_NOT_BUILT = _("The request cannot be sent: it is not as specified. Nothing was sent.")
+_INVALID = _("The request cannot be sent: {why} Nothing was sent.")
+_INVALID_AT = _("The request cannot be sent ({place}: {why}). Nothing was sent.")
 _ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -146,9 +162,42 @@ class WireModel(BaseModel):
 
 
 class RequestModel(WireModel):
-    """Base of requests: rejects unknown members."""
+    """Base of requests: rejects unknown members.
+
+    A request that cannot be built is not sent: raises NotSentError, which names the member and repeats none of the
+    values. Every call that changes something takes its content from such a model, before a connection is opened.
+    """
 
     model_config = ConfigDict(extra="forbid")
+
+    def __init__(self, /, **members: Any) -> None:
+        try:
+            super().__init__(**members)
+        except ValidationError as exc:
+            template, parameters = _reason_not_sent(exc)
+        else:
+            return
+        # Raised outside the handler, without a cause: pydantic's error holds its input, which may be an API key.
+        raise NotSentError.of(template, **parameters)
+
+
+def first_problem(exc: ValidationError) -> tuple[str, str]:
+    """The member that pydantic rejected first, empty for the whole, and why. Repeats none of the values."""
+    problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
+    message = problem["msg"].removeprefix("Value error, ")
+    why = message if message in _VALUE_PROBLEMS else NOT_AS_SPECIFIED
+    return ".".join(map(str, problem["loc"])), _PROBLEMS.get(problem["type"], why)
+
+
+def _reason_not_sent(exc: ValidationError) -> tuple[str, dict[str, Any]]:
+    """The template and parameters that say why a request cannot be built."""
+    place, why = first_problem(exc)
+    if place:
+        return _INVALID_AT, {"place": place, "why": why}
+    cause = exc.errors(include_url=False, include_input=False)[0].get("ctx", {}).get("error")
+    if isinstance(cause, TemplateError):  # about several members, which it names
+        return _INVALID, {**cause.parameters, "why": cause.template}
+    return _NOT_BUILT, {}
 
 
 class ReceiptModel(WireModel):
