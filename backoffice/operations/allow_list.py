@@ -53,9 +53,8 @@ class Paid(NamedTuple):
 
 def paid_by(kind: AnyKind, payload: Payload) -> Paid:
     """The recipient of a payment; the key is empty if there is none."""
-    debit = kind.debit(payload)
     network = str(getattr(payload, "network", "") or "")
-    return Paid(kind.recipient(payload).key, debit.currency if debit else "", network)
+    return Paid(kind.recipient(payload).key, kind.paid_currency(payload), network)
 
 
 def demanded_by_deployment() -> RecipientRequirements:

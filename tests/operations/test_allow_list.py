@@ -168,6 +168,27 @@ def test_the_currency_of_the_register_holds(preparer: User, approver: User, allo
     assert factories.prepared(preparer, currency="USD", amount="10.00")
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"outgoing_amount": Decimal("150000.00"), "incoming_amount": None},
+        {"outgoing_amount": None},  # calculated at the provider's rate
+        {"payment_type": "profile", "service_username": "ngozi.eze"},
+    ],
+)
+def test_the_currency_of_the_register_holds_for_the_payout_of_a_payment(
+    preparer: User, approver: User, settings: Settings, changes: dict[str, Any]
+) -> None:
+    settings.ALLOW_LIST = frozenset({"payment"})
+    registered.agreed(registered.bank_account(currency="USD"), preparer, approver)
+    registered.agreed(registered.user(currency="USD"), preparer, approver)
+    in_naira = SAMPLES["payment"].model_copy(update=changes)
+    with pytest.raises(errors.RecipientCurrencyError, match="in USD only"):
+        factories.prepared_of_kind("payment", in_naira, preparer)
+    in_dollars = in_naira.model_copy(update={"outgoing_currency": "USD", "reference": "CS-1"})
+    assert factories.prepared_of_kind("payment", in_dollars, preparer)
+
+
 # The network of an address
 
 EVM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
