@@ -502,6 +502,33 @@ def test_the_rows_of_a_batch_need_approved_recipients(
 # Policies
 
 
+def test_a_user_is_paid_under_exactly_the_approved_name(
+    preparer: User, approver: User, allow_list: Settings
+) -> None:
+    allow_list.ALLOW_LIST = frozenset()
+    shouted = SAMPLES["transfer"].model_copy(update={"receiver_username": "NGOZI.EZE"})
+    before = factories.prepared_of_kind("transfer", shouted, preparer)
+    file = ["NGN,1000.00,NGOZI.EZE,week 46,"]
+    batch = payouts.prepared(preparer, file)
+    allow_list.ALLOW_LIST = frozenset({"transfer", "payment"})
+    registered.agreed(registered.user("ngozi.eze"), preparer, approver)
+    to_profile = {"payment_type": "profile", "service_username": "NGOZI.EZE"}
+    for refused in (
+        lambda: factories.prepared_of_kind("transfer", shouted, preparer),
+        lambda: factories.prepared_of_kind(
+            "payment", SAMPLES["payment"].model_copy(update=to_profile), preparer
+        ),
+        lambda: factories.approve(before, approver),
+        lambda: factories.approve(batch, approver),
+    ):
+        with pytest.raises(errors.RecipientUsernameError, match=r"username ngozi\.eze only"):
+            refused()
+    field, problem = payouts.checked(preparer, file).rows.get().errors[0]
+    assert (field, "username ngozi.eze only" in problem) == ("receiver_username", True)
+    exact = SAMPLES["transfer"].model_copy(update={"amount": Decimal("61000.00")})
+    assert factories.prepared_of_kind("transfer", exact, preparer)
+
+
 def test_saved_means_approved_in_the_register(preparer: User, approver: User) -> None:
     put_in_effect({"when": {"recipient": "saved"}, "levels": [{"needed": 3}]})
     registered.suggested(preparer)
