@@ -233,8 +233,7 @@ def add_release(
         attempt_number=operation.attempts.count() + 1,
     )
     code = otp.get_secret_value().strip() if otp is not None and kind.asks_for_otp else None
-    if code is not None:
-        _add_code(release, code)
+    _add_code(release, code)
     release.make_seal()
     release.save(force_insert=True)
     detail = {"other_payments": declared} if declared else {}
@@ -243,9 +242,7 @@ def add_release(
     # Again: audit entries follow one another, so a pause that was recorded before this one is seen now.
     if is_paused():
         raise PaymentsPausedError
-    if code is not None:
-        # After the audit entry, as where the approval comes first: whoever needs both locks takes them in one order.
-        one_time_codes.remember_entered(code, operation, release.expires_at)
+    _use_up(code, release)
     transaction.on_commit(lambda: fault_points.reach("release.committed"))
     if release.balance is None or not _is_queue_being_sent(release.balance):
         background.enqueue_on_commit(SEND_TASK, operation_id)
@@ -261,10 +258,21 @@ def _expiry(operation: Operation, now: datetime, terms: OrderTerms | None = None
     return now + min(lifetime, max(usual, operation.expires_at - now))
 
 
-def _add_code(release: Release, code: str) -> None:
-    """Keep the code, encrypted, as long as it is valid."""
+def _add_code(release: Release, code: str | None) -> None:
+    """Keep the code, if one was entered, encrypted and as long as it is valid."""
+    if code is None:
+        return
     release.expires_at = one_time_codes.valid_until(release.released_at)
     release.encrypted_otp = encryption.encrypt(code, bound_to=release.bound_to)
+
+
+def _use_up(code: str | None, release: Release) -> None:
+    """Record that the entered code is used. Raises OtpUsedError.
+
+    After the audit entry, as where the approval comes first: whoever needs both locks takes them in one order.
+    """
+    if code is not None:
+        one_time_codes.remember_entered(code, release.operation, release.expires_at)
 
 
 def renew_release(operation: Operation, attempt: Attempt) -> None:
