@@ -1,6 +1,7 @@
 """Base models and field types of all requests and responses: exact numbers, texts, timestamps, API names as aliases."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from payments_gateway.money import fits_ledger, format_plain, is_storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
+_DATE_DIGITS, _MILLISECONDS_DIGITS = 8, 12
 MAX_ID_LENGTH = 500
 _NOT_A_NUMBER = _("not an exact number")
 _TOO_LARGE = _("a number that is too large")
@@ -120,19 +122,29 @@ def _text(value: object) -> str:
 
 
 def _timestamp(value: object) -> datetime | None:
-    """Parse ISO 8601 or Unix seconds. An unreadable timestamp is None; it never invalidates a record.
+    """Parse ISO 8601, or Unix seconds or milliseconds. An unreadable timestamp is None; it never invalidates a record.
+
+    The specification does not say in which unit a number is: one of twelve digits or more is in milliseconds, since
+    seconds would be after the year 5000. Eight digits are a date if there is such a date.
 
     So are the zero values of both formats (year 1, 0 seconds), which servers use for "never", and years that
     cannot be converted to every time zone.
     """
     text = str(value).strip()
     try:
-        is_seconds = _SECONDS.fullmatch(text) is not None
-        moment = datetime.fromtimestamp(float(text), UTC) if is_seconds else datetime.fromisoformat(text)
+        moment = _unix_time(text) if _SECONDS.fullmatch(text) else datetime.fromisoformat(text)
     except (ValueError, OverflowError, OSError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return moment if _ZERO < moment < _LATEST else None
+
+
+def _unix_time(text: str) -> datetime:
+    if len(text) == _DATE_DIGITS and text.isdecimal():
+        with suppress(ValueError):
+            return datetime.fromisoformat(text)
+    whole = len(text.partition(".")[0])
+    return datetime.fromtimestamp(float(text) / (1000 if whole >= _MILLISECONDS_DIGITS else 1), UTC)
 
 
 # As JSON without an exponent, which no amount may have when it is read again.

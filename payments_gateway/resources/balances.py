@@ -59,7 +59,7 @@ class Withdrawal(RequestModel):
     account_name: Annotated[RequiredText, Field(alias="accountName")]
     bank: RequiredText
     bank_code: Annotated[RequiredText, Field(alias="bankCode")]
-    currency: str
+    currency: FiatCurrency
     amount: Amount
     otp_type: Annotated[OtpType | None, Field(alias="otpType")] = None
 

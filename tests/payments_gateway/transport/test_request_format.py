@@ -149,6 +149,7 @@ def test_the_amount_of_a_withdrawal_is_text(amount: Any, sent: str) -> None:
         ),
         *({"amount": Decimal(amount)} for amount in ("NaN", "Infinity", "-0", "1E+30", "0.001")),
         {"currency": "EUR"},
+        {"currency": "USDT"},
         {"currency": ""},
         {"account_number": " "},
         {"account_name": ""},
