@@ -72,7 +72,7 @@ def test_what_is_no_longer_postponed_is_forgotten(monkeypatch: pytest.MonkeyPatc
     isolation.run_each_isolated(fails, {1: "one"}, failed=isolation.ignore)
     assert len(isolation._postponed_until) == 1
     later = time.monotonic() + isolation.POSTPONED_SECONDS
-    monkeypatch.setattr(isolation.time, "monotonic", lambda: later)
+    monkeypatch.setattr(time, "monotonic", lambda: later)
     assert isolation.run_each_isolated(marked, {2: "two"}, failed=isolation.ignore) == [0]
     assert isolation._postponed_until == {}
 

@@ -1,6 +1,7 @@
 """The allow-list where it decides: when a payment is prepared, approved, released and claimed."""
 
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -513,14 +514,15 @@ def test_a_user_is_paid_under_exactly_the_approved_name(
     allow_list.ALLOW_LIST = frozenset({"transfer", "payment"})
     registered.agreed(registered.user("ngozi.eze"), preparer, approver)
     to_profile = {"payment_type": "profile", "service_username": "NGOZI.EZE"}
-    for refused in (
+    refusals: list[Callable[[], Operation]] = [
         lambda: factories.prepared_of_kind("transfer", shouted, preparer),
         lambda: factories.prepared_of_kind(
             "payment", SAMPLES["payment"].model_copy(update=to_profile), preparer
         ),
         lambda: factories.approve(before, approver),
         lambda: factories.approve(batch, approver),
-    ):
+    ]
+    for refused in refusals:
         with pytest.raises(errors.RecipientUsernameError, match=r"username ngozi\.eze only"):
             refused()
     field, problem = payouts.checked(preparer, file).rows.get().errors[0]
