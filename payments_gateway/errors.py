@@ -86,7 +86,7 @@ class NotSentError(GatewayError):
     """No byte of the request was sent.
 
     The connection failed (DNS, TCP or TLS), a time limit passed before the first write, or the request could not
-    be built: a one-time code, key or id is missing, invalid or cannot be encoded.
+    be built: a member, one-time code, key or id is missing, invalid or cannot be encoded.
     """
 
 

@@ -1,9 +1,10 @@
 """Base models and field types of all requests and responses: exact numbers, texts, timestamps, API names as aliases."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -13,20 +14,37 @@ from pydantic import (
     Field,
     PlainSerializer,
     StringConstraints,
+    ValidationError,
 )
 
+from payments_gateway.errors import NotSentError, TemplateError
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.money import fits_ledger, format_plain, is_storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
+_DATE_DIGITS, _MILLISECONDS_DIGITS = 8, 12
 MAX_ID_LENGTH = 500
 _NOT_A_NUMBER = _("not an exact number")
 _TOO_LARGE = _("a number that is too large")
 _NOT_STORABLE = _("text that cannot be stored")
 NOT_A_TEXT = _("not text")
-VALUE_PROBLEMS = frozenset({_NOT_A_NUMBER, _TOO_LARGE, _NOT_STORABLE, NOT_A_TEXT})
+_VALUE_PROBLEMS = frozenset({_NOT_A_NUMBER, _TOO_LARGE, _NOT_STORABLE, NOT_A_TEXT})
 """The messages of these field types for a rejected value."""
+NOT_AS_SPECIFIED = _("not as specified")
+_PROBLEMS = {
+    "missing": _("missing"),
+    "string_type": NOT_A_TEXT,
+    "string_too_short": _("empty"),  # no text has another least length than 1
+    "list_type": _("not a list"),
+    "model_type": _("not an object"),
+    "dict_type": _("not an object"),
+    "string_too_long": _("too long"),
+}
+"""Messages for the most frequent error types of pydantic."""
+_NOT_BUILT = _("The request cannot be sent: it is not as specified. Nothing was sent.")
+_INVALID = _("The request cannot be sent: {why} Nothing was sent.")
+_INVALID_AT = _("The request cannot be sent ({place}: {why}). Nothing was sent.")
 _ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -104,19 +122,29 @@ def _text(value: object) -> str:
 
 
 def _timestamp(value: object) -> datetime | None:
-    """Parse ISO 8601 or Unix seconds. An unreadable timestamp is None; it never invalidates a record.
+    """Parse ISO 8601, or Unix seconds or milliseconds. An unreadable timestamp is None; it never invalidates a record.
+
+    The specification does not say in which unit a number is: one of twelve digits or more is in milliseconds, since
+    seconds would be after the year 5000. Eight digits are a date if there is such a date.
 
     So are the zero values of both formats (year 1, 0 seconds), which servers use for "never", and years that
     cannot be converted to every time zone.
     """
     text = str(value).strip()
     try:
-        is_seconds = _SECONDS.fullmatch(text) is not None
-        moment = datetime.fromtimestamp(float(text), UTC) if is_seconds else datetime.fromisoformat(text)
+        moment = _unix_time(text) if _SECONDS.fullmatch(text) else datetime.fromisoformat(text)
     except (ValueError, OverflowError, OSError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return moment if _ZERO < moment < _LATEST else None
+
+
+def _unix_time(text: str) -> datetime:
+    if len(text) == _DATE_DIGITS and text.isdecimal():
+        with suppress(ValueError):
+            return datetime.fromisoformat(text)
+    whole = len(text.partition(".")[0])
+    return datetime.fromtimestamp(float(text) / (1000 if whole >= _MILLISECONDS_DIGITS else 1), UTC)
 
 
 # As JSON without an exponent, which no amount may have when it is read again.
@@ -146,9 +174,42 @@ class WireModel(BaseModel):
 
 
 class RequestModel(WireModel):
-    """Base of requests: rejects unknown members."""
+    """Base of requests: rejects unknown members.
+
+    A request that cannot be built is not sent: raises NotSentError, which names the member and repeats none of the
+    values. Every call that changes something takes its content from such a model, before a connection is opened.
+    """
 
     model_config = ConfigDict(extra="forbid")
+
+    def __init__(self, /, **members: Any) -> None:
+        try:
+            super().__init__(**members)
+        except ValidationError as exc:
+            template, parameters = _reason_not_sent(exc)
+        else:
+            return
+        # Raised outside the handler, without a cause: pydantic's error holds its input, which may be an API key.
+        raise NotSentError.of(template, **parameters)
+
+
+def first_problem(exc: ValidationError) -> tuple[str, str]:
+    """The member that pydantic rejected first, empty for the whole, and why. Repeats none of the values."""
+    problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
+    message = problem["msg"].removeprefix("Value error, ")
+    why = message if message in _VALUE_PROBLEMS else NOT_AS_SPECIFIED
+    return ".".join(map(str, problem["loc"])), _PROBLEMS.get(problem["type"], why)
+
+
+def _reason_not_sent(exc: ValidationError) -> tuple[str, dict[str, Any]]:
+    """The template and parameters that say why a request cannot be built."""
+    place, why = first_problem(exc)
+    if place:
+        return _INVALID_AT, {"place": place, "why": why}
+    cause = exc.errors(include_url=False, include_input=False)[0].get("ctx", {}).get("error")
+    if isinstance(cause, TemplateError):  # about several members, which it names
+        return _INVALID, {**cause.parameters, "why": cause.template}
+    return _NOT_BUILT, {}
 
 
 class ReceiptModel(WireModel):

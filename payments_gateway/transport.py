@@ -28,7 +28,7 @@ from payments_gateway.connection import (
 )
 from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError, ReadFailedError
 from payments_gateway.errors import gettext_noop as _
-from payments_gateway.fields import NOT_A_TEXT, VALUE_PROBLEMS
+from payments_gateway.fields import NOT_AS_SPECIFIED, first_problem
 from payments_gateway.money import UnreadableError, dumps
 from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
@@ -48,16 +48,6 @@ _UNREADABLE = _("The provider responded with HTTP {status}: a response that cann
 _UNREADABLE_AT = _(
     "The provider responded with HTTP {status}: a response that cannot be read ({place}: {why})."
 )
-_NOT_AS_SPECIFIED = _("not as specified")
-_PROBLEMS = {
-    "missing": _("missing"),
-    "string_type": NOT_A_TEXT,
-    "list_type": _("not a list"),
-    "model_type": _("not an object"),
-    "dict_type": _("not an object"),
-    "string_too_long": _("too long"),
-}
-"""Messages for the most frequent error types of pydantic."""
 # Message of a failed exchange -> of a failed read, where "Nothing was sent" could be taken for an operation's outcome.
 _FAILED_READ = {
     NO_TIME_LEFT: _("There was no time left for the request."),
@@ -298,12 +288,10 @@ def _reason(exc: ValueError) -> tuple[str, dict[str, Any]]:
     if isinstance(exc, UnreadableError):
         return _UNREADABLE, {**exc.parameters, "why": exc.template}
     if not isinstance(exc, ValidationError):
-        return _UNREADABLE, {"why": _NOT_AS_SPECIFIED}
+        return _UNREADABLE, {"why": NOT_AS_SPECIFIED}
     problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(map(str, problem["loc"]))
+    place, why = first_problem(exc)
     logger.warning("The response is not as specified: %s: %s", place, problem["msg"])
-    message = problem["msg"].removeprefix("Value error, ")
-    why = _PROBLEMS.get(problem["type"], message if message in VALUE_PROBLEMS else _NOT_AS_SPECIFIED)
     return (_UNREADABLE_AT, {"why": why, "place": place}) if place else (_UNREADABLE, {"why": why})
 
 

@@ -25,7 +25,7 @@ Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 _busy: set[Hashable] = set()
 _postponed_until: dict[Hashable, float] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def run_each_isolated(
@@ -88,9 +88,14 @@ def run_isolated(
 
 
 def postponed() -> set[Hashable]:
-    """The keys that are skipped now because they failed less than a minute ago."""
+    """The keys that are skipped now because they failed less than a minute ago. Forgets the others: a row that was
+    closed meanwhile is never tried again, and its key may hold much.
+    """
     now = time.monotonic()
-    return {key for key, until in list(_postponed_until.items()) if until > now}
+    with _lock:
+        for key in [key for key, until in _postponed_until.items() if until <= now]:
+            del _postponed_until[key]
+        return set(_postponed_until)
 
 
 def _reserve(key: Hashable) -> bool:
@@ -99,13 +104,13 @@ def _reserve(key: Hashable) -> bool:
         is_available = key not in _busy | postponed()
         if is_available:
             _busy.add(key)
-            _postponed_until.pop(key, None)
     return is_available
 
 
 def _postpone(key: Hashable, name: str, exc: Exception) -> None:
     logger.error("%s failed and is skipped for a minute", name, exc_info=exc)
-    _postponed_until[key] = time.monotonic() + POSTPONED_SECONDS
+    with _lock:
+        _postponed_until[key] = time.monotonic() + POSTPONED_SECONDS
 
 
 def _retry_if_disconnected(work: Callable[[], Result]) -> Result:

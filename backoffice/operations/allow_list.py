@@ -28,6 +28,7 @@ from backoffice.operations.errors import (
     RecipientCurrencyError,
     RecipientNetworkError,
     RecipientNotApprovedError,
+    RecipientUsernameError,
 )
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.batch import BatchPayload
@@ -38,24 +39,34 @@ from backoffice.operations.selectors import current_policy
 from backoffice.operations.states import NOT_EXECUTED
 from backoffice.policies.document import Ceiling, Cooling, RecipientRequirements
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion
-from backoffice.recipients.models import AlteredRecipientError, RecipientState, RecipientVersion
+from backoffice.recipients.keys import USER_PREFIX
+from backoffice.recipients.models import (
+    AlteredRecipientError,
+    RecipientState,
+    RecipientType,
+    RecipientVersion,
+)
 from backoffice.recipients.register import newest_versions, versions_in_effect
 from backoffice.settings_values import MOST_COOLING_HOURS
 
 
 class Paid(NamedTuple):
-    """The key of a recipient, and how it is paid. The network is empty for all but addresses."""
+    """The key of a recipient, and how it is paid. The network is empty for all but addresses, the username, exactly as
+    it is sent, for all but users.
+    """
 
     key: str
     currency: str
     network: str
+    username: str = ""
 
 
 def paid_by(kind: AnyKind, payload: Payload) -> Paid:
     """The recipient of a payment; the key is empty if there is none."""
-    debit = kind.debit(payload)
     network = str(getattr(payload, "network", "") or "")
-    return Paid(kind.recipient(payload).key, debit.currency if debit else "", network)
+    recipient = kind.recipient(payload)
+    username = recipient.name if recipient.key.startswith(USER_PREFIX) else ""
+    return Paid(recipient.key, kind.paid_currency(payload), network, username)
 
 
 def demanded_by_deployment() -> RecipientRequirements:
@@ -110,7 +121,8 @@ def check_recipients(operation_id: UUID, kind: AnyKind, payload: Payload) -> Non
     """Raises RecipientNotApprovedError for a recipient that is not approved, if the kind pays approved ones only.
 
     RecipientCurrencyError for one that is paid in another currency, RecipientNetworkError for an address on another
-    network, RecipientAlteredError for an altered register, PolicyAlteredError.
+    network, RecipientUsernameError for another spelling of a username, RecipientAlteredError for an altered register,
+    PolicyAlteredError.
     """
     _check_where_listed(operation_id, kind, payload, requirements_for(current_policy()))
 
@@ -272,6 +284,7 @@ _REFUSALS = (
     RecipientNotApprovedError,
     RecipientCurrencyError,
     RecipientNetworkError,
+    RecipientUsernameError,
     RecipientAlteredError,
 )
 
@@ -392,8 +405,9 @@ def _paid_by(operation_id: UUID, kind: AnyKind, payload: Payload) -> set[Paid]:
     """Everybody whom it pays: of a batch, each row."""
     if isinstance(payload, BatchPayload):
         rows = BatchRow.objects.filter(batch=operation_id).order_by()
-        found = rows.values_list("recipient_key", "currency", "payload__network").distinct()
-        return {Paid(key, currency, network or "") for key, currency, network in found}
+        columns = ("recipient_key", "currency", "payload__network", "payload__receiver_username")
+        found = rows.values_list(*columns).distinct()
+        return {Paid(key, currency, network or "", user or "") for key, currency, network, user in found}
     return {paid_by(kind, payload)}
 
 
@@ -402,7 +416,7 @@ def _check(paid: Collection[Paid]) -> None:
         versions = versions_in_effect({one.key for one in paid})
     except AlteredRecipientError as exc:
         raise RecipientAlteredError from exc
-    for key, currency, network in sorted(paid):
+    for key, currency, network, username in sorted(paid):
         version = versions.get(key)
         if version is None or version.state != RecipientState.APPROVED:
             raise RecipientNotApprovedError
@@ -410,3 +424,6 @@ def _check(paid: Collection[Paid]) -> None:
             raise RecipientCurrencyError(version.currency)
         if not version.is_payable_on(network):
             raise RecipientNetworkError(version.network)
+        # Exactly: the key ignores case, so that look-alikes have one, and the provider may not.
+        if version.type == RecipientType.USER and version.account != username:
+            raise RecipientUsernameError(version.account)

@@ -342,6 +342,13 @@ class RecipientNetworkError(OperationError):
         super().__init__(Refusal.RECIPIENT_NETWORK, networks=networks)
 
 
+class RecipientUsernameError(OperationError):
+    """The register allows payments to exactly this username only."""
+
+    def __init__(self, username: str) -> None:
+        super().__init__(Refusal.RECIPIENT_USERNAME, username=username)
+
+
 class RecipientCoolingError(OperationError):
     """The recipient can be paid from this moment."""
 

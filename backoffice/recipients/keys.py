@@ -31,7 +31,10 @@ def address_key(address: str) -> str:
 
 
 def user_key(username: str) -> str:
-    """The key of a user of the provider; user names are case-insensitive."""
+    """The key of a user of the provider, whatever the case: usernames that differ only in case are look-alikes.
+
+    The specification does not say whether they are one user, so the allow-list compares the username itself, too.
+    """
     return f"{USER_PREFIX}{username.casefold()}"
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, Secret, SecretStr, model_validator
 
-from payments_gateway.errors import NotSentError
+from payments_gateway.errors import InputError, NotSentError
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Flag,
@@ -53,7 +53,7 @@ class KeyRequest(RequestModel):
     @model_validator(mode="after")
     def _lives_for_days_or_months(self) -> Self:
         if self.expires_in_days is not None and self.expires_in_months is not None:
-            raise ValueError("A key expires in a number of days or of months, not both.")
+            raise InputError(_("A key expires in a number of days or of months, not both."))
         return self
 
     def wire(self, otp: SecretStr | None, profile: ProviderProfile) -> dict[str, object]:

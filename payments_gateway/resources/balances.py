@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from payments_gateway.errors import InputError
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
@@ -58,7 +59,7 @@ class Withdrawal(RequestModel):
     account_name: Annotated[RequiredText, Field(alias="accountName")]
     bank: RequiredText
     bank_code: Annotated[RequiredText, Field(alias="bankCode")]
-    currency: str
+    currency: FiatCurrency
     amount: Amount
     otp_type: Annotated[OtpType | None, Field(alias="otpType")] = None
 
@@ -91,7 +92,7 @@ class Conversion(RequestModel):
     def _can_be_meant(self) -> Self:
         check_amount(self.amount, self.from_currency)
         if self.from_currency == self.to_currency:
-            raise ValueError("A conversion needs two different currencies.")
+            raise InputError(_("A conversion needs two different currencies."))
         return self
 
     def wire(self) -> dict[str, object]:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from payments_gateway.fields import RequiredText, WireModel
+from payments_gateway.fields import RequestModel, RequiredText
 from payments_gateway.responses import NOT_TEXT, ParsedResponse, read_acknowledgement, wrong_type
 from payments_gateway.transport import Resource
 
@@ -23,7 +23,7 @@ def _check_web_address(text: str) -> str:
     return text
 
 
-class CallbackUrl(WireModel):
+class CallbackUrl(RequestModel):
     """The URL to which the provider sends webhooks; at most 2048 characters, http or https."""
 
     callback_url: Annotated[RequiredText, Field(alias="callbackUrl"), AfterValidator(_check_web_address)]
@@ -35,11 +35,10 @@ class Callbacks(Resource):
     def set_url(self, url: str) -> str:
         """Set the URL to which the provider sends webhooks, and return its message (PUT /callbackurl).
 
-        An http or https URL of at most 2048 characters; otherwise pydantic raises ValidationError and nothing
-        is sent. Sent once and never retried; setting the same address again is harmless. Raises RejectedError
-        when the provider rejected the request, NotSentError when nothing was sent, OutcomeUnknownError
-        otherwise: then read `url`. The response has `success` and `message` only. Specification: Endpoints,
-        PUT /callbackurl; Events.
+        An http or https URL of at most 2048 characters; otherwise NotSentError is raised. Sent once and never
+        retried; setting the same address again is harmless. Raises RejectedError when the provider rejected the
+        request, NotSentError when nothing was sent, OutcomeUnknownError otherwise: then read `url`. The response has
+        `success` and `message` only. Specification: Endpoints, PUT /callbackurl; Events.
         """
         body = CallbackUrl(callback_url=url).model_dump(by_alias=True)
         return self._transport.send_once("PUT", "/callbackurl", body, into=read_acknowledgement)

@@ -5,6 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from payments_gateway.errors import InputError
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
@@ -59,7 +60,7 @@ class PaymentRequest(RequestModel):
     @model_validator(mode="after")
     def _amounts_can_be_moved(self) -> Self:
         if self.incoming_amount is None and self.outgoing_amount is None:
-            raise ValueError("A payment needs an incoming or an outgoing amount.")
+            raise InputError(_("A payment needs an incoming or an outgoing amount."))
         if self.incoming_amount is not None:
             check_quantity(self.incoming_amount, self.incoming_currency)
         if self.outgoing_amount is not None:
@@ -72,7 +73,8 @@ class PaymentRequest(RequestModel):
             name for name in REQUIRED_BY_TYPE.get(self.payment_type, ()) if getattr(self, name) is None
         ]
         if missing:
-            raise ValueError(f"A payment of type {self.payment_type} needs {', '.join(missing)}.")
+            needs = _("A payment of type {type} needs {members}.")
+            raise InputError(needs, type=self.payment_type, members=", ".join(missing))
         return self
 
     def wire(self, profile: ProviderProfile) -> dict[str, object]:

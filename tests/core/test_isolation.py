@@ -1,5 +1,6 @@
 """One row after the other: what the database does to one, or to all of them."""
 
+import time
 from collections.abc import Hashable, Iterator
 
 import pytest
@@ -60,6 +61,20 @@ def test_an_incident_that_cannot_be_raised_does_not_stop_the_others(caplog: pyte
     assert isolation.run_each_isolated(fails, {1: "one", 2: "two"}, failed=cannot_be_recorded) == []
     assert "The failure of one could not be stored" in caplog.text
     assert len(isolation.postponed()) == 2
+
+
+def test_what_is_no_longer_postponed_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that failed and was then closed elsewhere is never tried again, and its key may hold much."""
+
+    def fails(_: int) -> None:
+        raise LookupError
+
+    isolation.run_each_isolated(fails, {1: "one"}, failed=isolation.ignore)
+    assert len(isolation._postponed_until) == 1
+    later = time.monotonic() + isolation.POSTPONED_SECONDS
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert isolation.run_each_isolated(marked, {2: "two"}, failed=isolation.ignore) == [0]
+    assert isolation._postponed_until == {}
 
 
 def test_a_job_is_not_postponed_by_a_database_error(caplog: pytest.LogCaptureFixture) -> None:

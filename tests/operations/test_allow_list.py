@@ -1,6 +1,7 @@
 """The allow-list where it decides: when a payment is prepared, approved, released and claimed."""
 
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -166,6 +167,27 @@ def test_the_currency_of_the_register_holds(preparer: User, approver: User, allo
     with pytest.raises(errors.RecipientCurrencyError, match="in USD only"):
         factories.prepared(preparer)
     assert factories.prepared(preparer, currency="USD", amount="10.00")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"outgoing_amount": Decimal("150000.00"), "incoming_amount": None},
+        {"outgoing_amount": None},  # calculated at the provider's rate
+        {"payment_type": "profile", "service_username": "ngozi.eze"},
+    ],
+)
+def test_the_currency_of_the_register_holds_for_the_payout_of_a_payment(
+    preparer: User, approver: User, settings: Settings, changes: dict[str, Any]
+) -> None:
+    settings.ALLOW_LIST = frozenset({"payment"})
+    registered.agreed(registered.bank_account(currency="USD"), preparer, approver)
+    registered.agreed(registered.user(currency="USD"), preparer, approver)
+    in_naira = SAMPLES["payment"].model_copy(update=changes)
+    with pytest.raises(errors.RecipientCurrencyError, match="in USD only"):
+        factories.prepared_of_kind("payment", in_naira, preparer)
+    in_dollars = in_naira.model_copy(update={"outgoing_currency": "USD", "reference": "CS-1"})
+    assert factories.prepared_of_kind("payment", in_dollars, preparer)
 
 
 # The network of an address
@@ -479,6 +501,34 @@ def test_the_rows_of_a_batch_need_approved_recipients(
 
 
 # Policies
+
+
+def test_a_user_is_paid_under_exactly_the_approved_name(
+    preparer: User, approver: User, allow_list: Settings
+) -> None:
+    allow_list.ALLOW_LIST = frozenset()
+    shouted = SAMPLES["transfer"].model_copy(update={"receiver_username": "NGOZI.EZE"})
+    before = factories.prepared_of_kind("transfer", shouted, preparer)
+    file = ["NGN,1000.00,NGOZI.EZE,week 46,"]
+    batch = payouts.prepared(preparer, file)
+    allow_list.ALLOW_LIST = frozenset({"transfer", "payment"})
+    registered.agreed(registered.user("ngozi.eze"), preparer, approver)
+    to_profile = {"payment_type": "profile", "service_username": "NGOZI.EZE"}
+    refusals: list[Callable[[], Operation]] = [
+        lambda: factories.prepared_of_kind("transfer", shouted, preparer),
+        lambda: factories.prepared_of_kind(
+            "payment", SAMPLES["payment"].model_copy(update=to_profile), preparer
+        ),
+        lambda: factories.approve(before, approver),
+        lambda: factories.approve(batch, approver),
+    ]
+    for refused in refusals:
+        with pytest.raises(errors.RecipientUsernameError, match=r"username ngozi\.eze only"):
+            refused()
+    field, problem = payouts.checked(preparer, file).rows.get().errors[0]
+    assert (field, "username ngozi.eze only" in problem) == ("receiver_username", True)
+    exact = SAMPLES["transfer"].model_copy(update={"amount": Decimal("61000.00")})
+    assert factories.prepared_of_kind("transfer", exact, preparer)
 
 
 def test_saved_means_approved_in_the_register(preparer: User, approver: User) -> None:

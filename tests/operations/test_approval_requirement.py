@@ -3,10 +3,13 @@
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
+from backoffice.accounts.models import User
+from backoffice.operations.approval import requirements
 from backoffice.operations.approval.requirements import ApprovalRequirement, requirement_under
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.kinds.base import Debit, Payload
@@ -15,6 +18,7 @@ from backoffice.policies.models import PolicyInEffect, default_document
 from backoffice.settings_values import DEFAULT_APPROVAL_LIMITS
 from payments_gateway.money import CURRENCIES
 from tests import factories
+from tests.operations.batches import payouts
 
 
 class OfAmounts(WithdrawalKind):
@@ -40,6 +44,19 @@ def approval_requirement(*amounts: Debit) -> ApprovalRequirement:
 def test_two_approvals_are_needed_above_the_limit(settings: Settings, amount: str, people: int) -> None:
     settings.SECOND_APPROVAL_ABOVE = {**DEFAULT_APPROVAL_LIMITS, "NGN": Decimal("10000000.50")}
     assert approval_requirement(Debit("NGN", Decimal(amount))).approvals == people
+
+
+def test_another_thread_may_clear_what_is_remembered_of_a_batch(
+    monkeypatch: pytest.MonkeyPatch, preparer: User
+) -> None:
+    class ClearedAtOnce(dict[Any, ApprovalRequirement]):
+        def __setitem__(self, key: Any, value: ApprovalRequirement) -> None:
+            """As if another thread, which needs another batch, had cleared it since."""
+
+    monkeypatch.setattr(requirements, "_of_batches", ClearedAtOnce())
+    policy = PolicyInEffect(None, default_document())
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    assert requirements._requirement_of_batch(batch, policy).approvals == 1
 
 
 def test_the_explanation_has_the_exact_limit(settings: Settings) -> None:

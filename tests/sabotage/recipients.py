@@ -56,6 +56,18 @@ RECIPIENTS = (
         _TESTS + "test_a_suggestion_is_no_approval",
     ),
     Safeguard(
+        "the payout of a payment is in the currency that two people agreed on",
+        "backoffice.operations.kinds.payment:PaymentKind.paid_currency",
+        {"        return payload.outgoing_currency\n": "        return super().paid_currency(payload)\n"},
+        _TESTS + "test_the_currency_of_the_register_holds_for_the_payout_of_a_payment",
+    ),
+    Safeguard(
+        "a user is paid under exactly the name that two people agreed on",
+        "backoffice.operations.allow_list:_check",
+        {"version.account != username": "version.account.casefold() != username.casefold()"},
+        _TESTS + "test_a_user_is_paid_under_exactly_the_approved_name",
+    ),
+    Safeguard(
         "an address is paid on the networks that two people agreed on only",
         "backoffice.operations.allow_list:_check",
         {"            raise RecipientNetworkError(version.network)\n": "            pass\n"},

@@ -131,4 +131,13 @@ TRANSPORT = (
         {"    if otp is None and profile.otp_required:\n": "    if otp is not None and not profile:\n"},
         "tests/payments_gateway/transport/test_not_sent.py::test_nothing_is_sent_without_the_one_time_code",
     ),
+    Safeguard(
+        "a request that cannot be built is recorded as not sent",
+        "payments_gateway.fields:RequestModel.__init__",
+        {"        raise NotSentError.of(template, **parameters)\n": "        raise ValueError(template)\n"},
+        (
+            "tests/operations/delivery/test_send.py::test_a_request_that_cannot_be_built_was_not_sent_and_n"
+            "ames_the_member"
+        ),
+    ),
 )

@@ -208,10 +208,12 @@ def _levels_of_many(
 def _requirement_of_batch(batch: Operation, policy: PolicyInEffect) -> ApprovalRequirement:
     """What the policy requires of the whole batch, decided once in a process for all of its rows."""
     key = (batch.pk, policy.number or 0, policy.document.digest)
-    if key not in _of_batches:
+    requirement = _of_batches.get(key)
+    if requirement is None:
+        requirement = requirement_under(policy, subject_of(batch))
         _of_batches.clear()
-        _of_batches[key] = requirement_under(policy, subject_of(batch))
-    return _of_batches[key]
+        _of_batches[key] = requirement  # which another thread may clear at once
+    return requirement
 
 
 _of_batches: dict[tuple[UUID, int, str], ApprovalRequirement] = {}

@@ -79,7 +79,8 @@ class PayoutRows(RowRules):
         if row.errors:
             fields = form.cleaned_data
             network = str(fields.get("network") or "")
-            paid = Paid(kind.recipient_key_of(fields), fields.get("currency", ""), network)
+            username = str(fields.get("receiver_username") or "")
+            paid = Paid(kind.recipient_key_of(fields), fields.get("currency", ""), network, username)
             self._set_payment(row, paid, fields.get("amount"))
             return
         payload = form.payload()

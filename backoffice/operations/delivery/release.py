@@ -232,8 +232,8 @@ def add_release(
         holder_names=list(holders) or None,
         attempt_number=operation.attempts.count() + 1,
     )
-    if otp is not None and kind.asks_for_otp:
-        _add_code(release, otp.get_secret_value().strip())
+    code = otp.get_secret_value().strip() if otp is not None and kind.asks_for_otp else None
+    _add_code(release, code)
     release.make_seal()
     release.save(force_insert=True)
     detail = {"other_payments": declared} if declared else {}
@@ -242,6 +242,7 @@ def add_release(
     # Again: audit entries follow one another, so a pause that was recorded before this one is seen now.
     if is_paused():
         raise PaymentsPausedError
+    _use_up(code, release)
     transaction.on_commit(lambda: fault_points.reach("release.committed"))
     if release.balance is None or not _is_queue_being_sent(release.balance):
         background.enqueue_on_commit(SEND_TASK, operation_id)
@@ -257,11 +258,21 @@ def _expiry(operation: Operation, now: datetime, terms: OrderTerms | None = None
     return now + min(lifetime, max(usual, operation.expires_at - now))
 
 
-def _add_code(release: Release, code: str) -> None:
-    """Keep the code, encrypted, as long as it is valid. Raises OtpUsedError."""
+def _add_code(release: Release, code: str | None) -> None:
+    """Keep the code, if one was entered, encrypted and as long as it is valid."""
+    if code is None:
+        return
     release.expires_at = one_time_codes.valid_until(release.released_at)
-    one_time_codes.remember_entered(code, release.operation, release.expires_at)
     release.encrypted_otp = encryption.encrypt(code, bound_to=release.bound_to)
+
+
+def _use_up(code: str | None, release: Release) -> None:
+    """Record that the entered code is used. Raises OtpUsedError.
+
+    After the audit entry, as where the approval comes first: whoever needs both locks takes them in one order.
+    """
+    if code is not None:
+        one_time_codes.remember_entered(code, release.operation, release.expires_at)
 
 
 def renew_release(operation: Operation, attempt: Attempt) -> None:

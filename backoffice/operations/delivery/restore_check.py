@@ -455,9 +455,10 @@ def _report(ours: Sequence[JournalPosition], seen: SeenDatabase | None, database
 
 
 def _lock_released() -> None:
-    """Operations are locked before the audit log, as in every service that locks both."""
+    """Operations and orders of several releases are locked before the audit log, as in every service that does both."""
     released = Q(pk__in=Release.objects.values("operation"))
     list(Operation.objects.locked().filter(released).order_by("pk"))
+    list(BulkRelease.objects.select_for_update(no_key=True).filter(is_pending=True).order_by("pk"))
 
 
 def _write_reported(pause: Pause, reported: Reported, database: Line) -> None:

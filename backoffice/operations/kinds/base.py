@@ -365,6 +365,14 @@ class OperationKind(ABC, Generic[P]):
         stake = self.exposure(payload)
         return [stake] if stake else []
 
+    def paid_currency(self, payload: P) -> str:
+        """The currency in which the recipient is paid: that of the debit, unless the kind overrides it.
+
+        Empty if nobody is paid.
+        """
+        debit = self.debit(payload)
+        return debit.currency if debit else ""
+
     @abstractmethod
     def recipient(self, payload: P) -> Recipient:
         """The recipient."""

@@ -330,6 +330,10 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         )
         return [Debit(currency, amount) for currency, amount in given if amount is not None]
 
+    def paid_currency(self, payload: PaymentPayload) -> str:
+        """That of the payout, whether or not its amount is given."""
+        return payload.outgoing_currency
+
     def recipient(self, payload: PaymentPayload) -> Recipient:
         if payload.payment_type == BANK:
             return payload.recipient

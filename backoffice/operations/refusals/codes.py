@@ -543,6 +543,10 @@ class Refusal(TextChoices):
         "recipient_network",
         _("This address is approved for payments on {networks} only. Nothing was done."),
     )
+    RECIPIENT_USERNAME = (
+        "recipient_username",
+        _("This user is approved with the username {username} only. Nothing was done. Enter it exactly so."),
+    )
     RECIPIENT_ALTERED = (
         "recipient_altered",
         _("A recipient was altered outside Countersign. Nothing was done. Inform an administrator."),

@@ -120,7 +120,9 @@ def continue_bulk_release(
 ) -> None:
     """Order what waits to be sent, such as after a pause or an expired release. Raises as `start_bulk_release`."""
     policy.check_permission(actor, RELEASE)
-    _confirm(BulkRelease.objects.select_for_update().get(pk=bulk_release.pk), actor, second_factor_at)
+    _confirm(
+        BulkRelease.objects.select_for_update(no_key=True).get(pk=bulk_release.pk), actor, second_factor_at
+    )
 
 
 def _confirm(bulk_release: BulkRelease, actor: User, second_factor_at: datetime | None) -> None:

@@ -190,6 +190,19 @@ def test_a_failed_connection_proves_it_was_not_sent_and_needs_a_new_release(
     assert (reloaded(released).status, len(provider.posts)) == (Status.PROCESSING, 1)
 
 
+def test_a_request_that_cannot_be_built_was_not_sent_and_names_the_member(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    operation = factories.approved(preparer, approver, bank=" ")
+    factories.release(operation, approver)
+    send.send_operation(operation.pk)
+    attempt = Attempt.objects.get()
+    assert (reloaded(operation).status, attempt.outcome) == (Status.APPROVED, Outcome.NOT_SENT)
+    assert attempt.response == "The request cannot be sent (bank: empty). Nothing was sent."
+    assert (attempt.begun_at, provider.posts) == (None, [])
+    assert not Release.objects.exists()
+
+
 def knows_no_host_called(name: str) -> Callable[..., Any]:
     """What looks names up, as it is where this one does not exist."""
     find = socket.getaddrinfo

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from pydantic import ValidationError
 
-from payments_gateway import OutcomeUnknownError, ReadFailedError, RejectedError
+from payments_gateway import NotSentError, OutcomeUnknownError, ReadFailedError, RejectedError
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
 
@@ -40,7 +39,7 @@ def test_the_callback_url_is_set_with_one_request(serve: Serve, gateway: Gateway
 )
 def test_an_invalid_url_is_not_sent(serve: Serve, gateway: Gateway, url: str) -> None:
     server = serve(stub.answer(200, DONE))
-    with pytest.raises(ValidationError):
+    with pytest.raises(NotSentError):
         gateway(server.url).callbacks.set_url(url)
     assert server.requests == []
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from payments_gateway import PaymentRequest, ProviderProfile
+from payments_gateway import NotSentError, PaymentRequest, ProviderProfile
 from payments_gateway.fields import RequestModel
 from tests.payments_gateway.calls import ACCOUNT, CONVERSION, KEY, PAYMENT, TRANSFER, WALLET_TRANSFER
+from tests.payments_gateway.situations import WITHDRAWAL
 
 
 def changed(request: RequestModel, change: dict[str, Any]) -> RequestModel:
@@ -65,7 +66,7 @@ FREE_TEXTS = ("", "  ", "a\x00b", "a\ud800", None, 5)
     ],
 )
 def test_invalid_requests_are_refused(request_: RequestModel, change: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(NotSentError, match=r"Nothing was sent\.$"):
         changed(request_, change)
 
 
@@ -135,7 +136,28 @@ def test_the_currency_field_of_a_transfer_is_named_by_the_profile() -> None:
     assert not {"currency", "otpType"} & set(body)
 
 
-def test_a_validation_error_does_not_contain_the_value() -> None:
-    with pytest.raises(ValidationError) as caught:
+@pytest.mark.parametrize(
+    ("request_", "change", "text"),
+    [
+        (WITHDRAWAL, {"bank": " "}, "The request cannot be sent (bank: empty). Nothing was sent."),
+        (PAYMENT, {"customer_email": "canary"}, "(customer_email: not as specified)"),
+        (PAYMENT, {"bank_code": None}, "sent: A payment of type bank needs bank_code. Nothing"),
+        (WITHDRAWAL, {"amount": "0.001"}, "sent: NGN has at most 2 decimals. Nothing"),
+        (WITHDRAWAL, {"amount": "canary"}, "(amount: not an exact number)"),
+    ],
+)
+def test_the_refusal_names_the_member_and_not_its_value(
+    request_: RequestModel, change: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(NotSentError) as caught:
+        changed(request_, change)
+    assert text in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+def test_the_refusal_holds_no_value_of_the_request() -> None:
+    with pytest.raises(NotSentError) as caught:
         changed(KEY, {"name": "", "replaces": SecretStr("canary"), "expires_in_months": 1})
     assert "canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
