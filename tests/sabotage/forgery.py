@@ -11,6 +11,7 @@ _BULK_RELEASE = (
 )
 _CHECKED_AT_THE_CLAIM = {"    seals.check_record(operation, approvals, release, trusts_digests=True)\n": ""}
 _IMPOSTORS = "tests/faults/test_forged_records.py::test_a_preparer_does_not_become_an_approver_too"
+_UNREADABLE = "tests/operations/monitoring/test_unreadable_rows.py::"
 _ROWS = "tests/accounts/test_altered_rows.py::"
 
 FORGERY = (
@@ -115,7 +116,7 @@ FORGERY = (
     Safeguard(
         "roles that the audit log does not record are found",
         "backoffice.operations.monitoring.recorded_rights:_found",
-        {"        or staffing.roles[pk] != roles.get(pk)\n": ""},
+        {"        or staffing.roles[pk] != roles.get(str(pk))\n": ""},
         "tests/operations/kinds/staff/test_staff_change.py"
         "::test_the_audit_log_has_the_rights_after_every_change",
     ),
@@ -348,6 +349,26 @@ FORGERY = (
         {"        and len(people) >= resumption.approvals_needed\n": ""},
         f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
         "[send-ended_by_a_resumption_without_approval]",
+    ),
+    Safeguard(
+        "an integrity check that fails ends no other",
+        "backoffice.operations.monitoring.inspection:_finding",
+        {"            if _ends_inspection(exc):\n": "            if exc:\n"},
+        f"{_UNREADABLE}test_a_check_that_fails_is_a_violation_and_the_others_are_checked",
+    ),
+    Safeguard(
+        "what a check found before it failed is reported",
+        "backoffice.operations.monitoring.inspection:_finding",
+        {
+            "            error = type(exc).__name__\n            continue\n": "            found, error = [], ''\n"
+        },
+        f"{_UNREADABLE}test_what_a_check_found_is_kept_if_it_fails_afterwards",
+    ),
+    Safeguard(
+        "an entry of the audit log that cannot be read gives no right",
+        "backoffice.operations.monitoring.recorded_rights:_recorded",
+        {"        if not is_readable or not person.isdecimal():\n": "        if not person:\n"},
+        f"{_UNREADABLE}test_an_unreadable_entry_is_reported_and_ends_no_check[roles_of_no_person]",
     ),
     Safeguard(
         "an altered operation is stopped within the minute",
