@@ -37,7 +37,7 @@ from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.forgeries import alter_content, forge
+from tests.operations.forgeries import alter_content, forge, forge_entry
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, show, status_of, text_of
 from tests.operations.unknown_outcomes import proposed, record, resolved
@@ -441,6 +441,11 @@ def deleted_with_another_entry_of_an_earlier_pause(current: Pause, resumption: O
     deleted(current, resumption)
 
 
+def deleted_with_an_entry_of_no_pause(current: Pause, _resumption: Operation) -> None:
+    forge_entry(Action.PAYMENTS_PAUSED, "operations.pause", "x")
+    deleted(current, _resumption)
+
+
 FORGED_ENDS: list[Forge] = [
     ended_by_a_pending_resumption,
     ended_by_a_resumption_without_approval,
@@ -448,6 +453,7 @@ FORGED_ENDS: list[Forge] = [
     ended_by_the_resumption_of_another_pause,
     deleted,
     deleted_with_another_entry_of_an_earlier_pause,
+    deleted_with_an_entry_of_no_pause,
 ]
 
 
@@ -494,7 +500,8 @@ def test_a_pause_that_was_ended_in_the_database_begins_again(
     assert provider.posts == []
     incident = Incident.objects.get(kind=IncidentKind.ALTERED_PAUSE)
     assert incident.pause == current_pause()
-    assert dict(incident.facts)["pause"] == str(paused.pk)
+    named = "x" if forge_end is deleted_with_an_entry_of_no_pause else str(paused.pk)
+    assert dict(incident.facts)["pause"] == named
 
 
 def test_a_pause_that_was_ended_just_before_the_claim_stops_it(

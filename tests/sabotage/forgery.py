@@ -325,6 +325,13 @@ FORGERY = (
         "[send-deleted_with_another_entry_of_an_earlier_pause]",
     ),
     Safeguard(
+        "an entry about no pause begins a pause and stops no check",
+        "backoffice.operations.lifecycle.pause:pauses_with_logged_id",
+        {'alias(text=Cast("pk", TextField())).filter(text=target_id)': "filter(pk=target_id)"},
+        f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
+        "[send-deleted_with_an_entry_of_no_pause]",
+    ),
+    Safeguard(
         "a pause that was ended in the database is noticed in the claim",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and not is_pause_altered()\n": ""},

@@ -534,6 +534,18 @@ def test_another_pause_does_not_hide_it(lost: Operation, preparer: User) -> None
     assert not Release.objects.exists()
 
 
+@pytest.mark.parametrize("evidence", [[], {"journals": [5]}, {"journals": 5}, {"destinations": [{}]}])
+def test_an_unreadable_incident_of_the_pause_does_not_hide_it(
+    lost: Operation, preparer: User, evidence: object
+) -> None:
+    current = pause.pause_payments(actor=preparer, reason="A key has leaked")
+    kind = IncidentKind.DATABASE_RESTORED
+    Incident.objects.create(pause=current, kind=kind, evidence=evidence, at=timezone.now())
+    restore_check.compare_with_journals()
+    assert Incident.objects.latest("pk").evidence["lost"]
+    assert not Release.objects.exists()
+
+
 def test_a_finding_is_reported_once(lost: Operation) -> None:
     for _ in range(3):
         restore_check.forget_positions()
