@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
+from django.db.models import JSONField, Value
 from django.test import Client
 from django.utils import timezone
 from pydantic import SecretStr
@@ -75,6 +76,14 @@ def content_and_log(operation: Operation, _other: User) -> None:
         rewrite_log(operation, action, digest=digest)
 
 
+def payload_a_number(operation: Operation, _other: User) -> None:
+    Operation.objects.filter(pk=operation.pk).update(payload=5)
+
+
+def payload_null(operation: Operation, _other: User) -> None:
+    Operation.objects.filter(pk=operation.pk).update(payload=Value(None, JSONField()))
+
+
 def policy_lowered(operation: Operation, _other: User) -> None:
     Operation.objects.filter(pk=operation.pk).update(approvals_needed=1)
     rewrite_log(operation, Action.OPERATION_APPROVED, needed=1)
@@ -132,6 +141,8 @@ ALTERED: dict[Alter, set[RecordFault]] = {
         RecordFault.LOGGED_RELEASE,
     },
     content_and_log: {RecordFault.OPERATION_SEAL, RecordFault.APPROVAL_SEAL, RecordFault.RELEASE_SEAL},
+    payload_a_number: {RecordFault.LOGGED_PREPARATION, RecordFault.UNREADABLE},
+    payload_null: {RecordFault.LOGGED_PREPARATION, RecordFault.UNREADABLE},
     sentence: {RecordFault.OPERATION_SEAL},
     expiry: {RecordFault.OPERATION_SEAL},
     seal_removed: {RecordFault.OPERATION_SEAL},
@@ -244,7 +255,8 @@ def test_altered_rows_are_not_sent(
     send.send_operation(released.pk)
     assert_stopped(released, provider, EVERY[alter])
     refused = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED).detail
-    assert refused["refusal"]["code"] == ("log_mismatch" if alter in IN_THE_LOG else "seal_invalid")
+    is_unsealed = any(fault.endswith("_seal") for fault in EVERY[alter])
+    assert refused["refusal"]["code"] == ("seal_invalid" if is_unsealed else "log_mismatch")
 
 
 @each_alteration
@@ -398,6 +410,18 @@ def test_an_altered_resumption_does_not_end_the_pause(preparer: User, approver: 
     assert is_paused()
     assert status_of(resume) == Status.PENDING
     assert Incident.objects.get().operation == resume
+
+
+def test_an_unreadable_incident_does_not_keep_the_release_of_an_altered_operation(
+    released: Operation, preparer: User
+) -> None:
+    Incident.objects.create(
+        operation=released, kind=IncidentKind.ALTERED_RECORD, evidence={"faults": [{}]}, at=timezone.now()
+    )
+    alter_content(released, amount="9000.00")
+    inspect(full=False)
+    assert Incident.objects.count() == 2
+    assert not Release.objects.exists()
 
 
 Forge = Callable[[Pause, Operation], object]

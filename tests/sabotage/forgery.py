@@ -273,6 +273,26 @@ FORGERY = (
         f"{_NOT_SENT}[expiry]",
     ),
     Safeguard(
+        "a payload that is no object is a fault of the record",
+        "backoffice.operations.seals:_BatchFaults.of",
+        {"            return [RecordFault.UNREADABLE]\n": "            return []\n"},
+        f"{_NOT_SENT}[payload_a_number]",
+    ),
+    Safeguard(
+        "a row that cannot be read hides no other altered operation",
+        "backoffice.operations.seals:_has_fault",
+        {"        return True\n": "        return False\n"},
+        "tests/operations/batches/test_batches.py"
+        "::test_a_row_that_cannot_be_read_hides_no_other_altered_operation[payload2]",
+    ),
+    Safeguard(
+        "a release that cannot be checked is deleted when the database was restored",
+        "backoffice.operations.delivery.restore_check:_withdraw_releases",
+        {"            Release.objects.filter(pk=pk).delete()\n": "            pass\n"},
+        "tests/operations/delivery/test_restored_database.py"
+        "::test_a_release_that_cannot_be_checked_does_not_hide_it",
+    ),
+    Safeguard(
         "what was closed does not become open again",
         "backoffice.operations.seals:_log_faults",
         {"        faults.append(RecordFault.LOGGED_CLOSING)\n": "        pass\n"},
