@@ -398,6 +398,20 @@ FORGERY = (
         f"{_UNREADABLE}test_an_unreadable_entry_is_reported_and_ends_no_check[roles_of_no_person]",
     ),
     Safeguard(
+        "a forged entry about no operation stops no comparison with the provider",
+        "backoffice.audit.models:target_uuid",
+        {"    except ValueError:\n": "    except KeyError:\n"},
+        "tests/operations/reconciliation/test_runner.py"
+        "::test_a_forged_entry_about_no_operation_stops_no_comparison",
+    ),
+    Safeguard(
+        "a forged entry keeps no other message back",
+        "backoffice.notifications.recording.audit_feed:_add_all",
+        {"LookupError, TypeError, ": "TypeError, "},
+        "tests/notifications/test_audit_feed.py::test_a_forged_entry_keeps_no_other_message_back"
+        "[delegation.agreed-policies.delegation-1-detail6]",
+    ),
+    Safeguard(
         "an altered operation is stopped within the minute",
         "backoffice.operations.monitoring.inspection:inspect",
         {"    _stop_altered(report)\n": ""},
