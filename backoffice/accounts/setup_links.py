@@ -165,7 +165,7 @@ def handover_progress(
     actions = handed_over if part == "link" else [Action.START_CODE_SHOWN]
     target = {"target_type": person._meta.label_lower, "target_id": str(person.pk)}
     entries = Entry.objects.filter(action__in=actions, actor=reader, at__gte=since, **target)
-    own = [one for one in entries if one.detail.get("operation", str(operation)) == str(operation)]
+    own = [one for one in entries if one.detail_of("operation") in (None, str(operation))]
     found = None if own else handover_of(operation, reader)
     return HandoverProgress(
         person,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -85,6 +86,10 @@ class Entry(models.Model):
             for name, value in self.detail.items()
         ]
 
+    def detail_of(self, name: str) -> Any:
+        """This member of the detail; None without it. A forged detail may be no object."""
+        return self.detail.get(name) if isinstance(self.detail, dict) else None
+
     def members(self) -> dict[str, object]:
         """The content that the hash covers."""
         return hashed_members(vars(self))
@@ -92,6 +97,14 @@ class Entry(models.Model):
     def digest(self) -> str:
         """The hash computed from the other columns, which the stored one must equal."""
         return canonical.digest(self.members())
+
+
+def target_uuid(target_id: str) -> UUID | None:
+    """The id of the object of an entry as a UUID; None if it is none, as a forged one may be."""
+    try:
+        return UUID(target_id)
+    except ValueError:
+        return None
 
 
 def hashed_members(columns: Mapping[str, Any]) -> dict[str, object]:

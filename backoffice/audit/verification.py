@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, TypeAlias
 
+from django.db import DataError
 from django.db.models import QuerySet, TextChoices
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -157,7 +158,7 @@ def _verify_entries(checkpoint: ChainCheckpoint, entries: Iterator[Columns]) -> 
             if fault := _entry_fault(entry, position, newest_hash):
                 return ChainVerification(position, newest_hash, fault)
             position, newest_hash = entry["position"], entry["hash"]
-    except ValueError as exc:
+    except (ValueError, DataError) as exc:
         logger.warning("Entry %d of the audit log cannot be read: %s", position + 1, exc)
         fault = ChainFault(position + 1, FaultCode.UNREADABLE)
         return ChainVerification(position, newest_hash, fault)
@@ -179,7 +180,10 @@ def _entries_after(position: int | None) -> Iterator[Columns]:
     while True:
         try:
             page = list(_queryset_after(position).order_by("position").values()[:size])
-        except ValueError:  # in SQLite, a forged column may hold an invalid time or JSON
+        except (
+            ValueError,
+            DataError,
+        ):  # a forged column may hold a time, and in SQLite JSON, that is none in Python
             if size == 1:
                 raise
             size = 1

@@ -331,6 +331,7 @@ def is_notified(action: str, detail: Mapping[str, Any]) -> bool:
     """
     if action != Action.OPERATION_ACTION_REFUSED:
         return action in EVENTS
-    refusal = detail.get("refusal", {})
+    if not isinstance(detail, dict) or not isinstance(refusal := detail.get("refusal", {}), dict):
+        return False
     is_send = detail.get("attempted") == OperationAction.SEND
     return is_send and refusal.get("code") != Refusal.HOLDER_CHANGED

@@ -5,6 +5,7 @@ needs a key outside the database, and the audit log has the same content and the
 takes effect by approval is checked at that moment, and every open operation once a minute.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -42,6 +43,10 @@ _CLOSING = (
     Action.OPERATION_APPLIED,
 )
 
+logger = logging.getLogger(__name__)
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading raises where JSON of a row or entry has another shape than any that Countersign stores."""
+
 
 def check_record(
     operation: Operation,
@@ -61,9 +66,13 @@ def check_record(
     if release is not None:
         release.operation = operation
     entries = _logged([operation.pk])[operation.pk]
-    unsealed = _seal_faults(operation, approvals, release)
-    unlogged = _log_faults(operation, approvals, release, entries)
-    unlogged += _BatchFaults(trusts_digests=trusts_digests).of(operation, approvals, entries)
+    try:
+        unsealed = _seal_faults(operation, approvals, release)
+        unlogged = _log_faults(operation, approvals, release, entries)
+        unlogged += _BatchFaults(trusts_digests=trusts_digests).of(operation, approvals, entries)
+    except _UNREADABLE as exc:
+        logger.exception("The record of %s cannot be read", operation.reference)
+        raise AlteredRecordError(Refusal.LOG_MISMATCH, [RecordFault.UNREADABLE]) from exc
     if unsealed or unlogged:
         code = Refusal.SEAL_INVALID if unsealed else Refusal.LOG_MISMATCH
         raise AlteredRecordError(code, [*unsealed, *unlogged])
@@ -79,11 +88,15 @@ def altered_operations(operations: Sequence[UUID]) -> list[Operation]:
 
 def _has_fault(operation: Operation, entries: Sequence[Entry], in_batches: "_BatchFaults") -> bool:
     approvals, release = list(operation.approvals.all()), getattr(operation, "release", None)
-    return bool(
-        _seal_faults(operation, approvals, release)
-        or _log_faults(operation, approvals, release, entries)
-        or in_batches.of(operation, approvals, entries)
-    )
+    try:
+        return bool(
+            _seal_faults(operation, approvals, release)
+            or _log_faults(operation, approvals, release, entries)
+            or in_batches.of(operation, approvals, entries)
+        )
+    except _UNREADABLE:
+        logger.exception("The record of %s cannot be read", operation.reference)
+        return True
 
 
 class _BatchFaults:
@@ -100,6 +113,8 @@ class _BatchFaults:
     def of(
         self, operation: Operation, approvals: Sequence[Approval], entries: Sequence[Entry]
     ) -> list[RecordFault]:
+        if not isinstance(operation.payload, dict):
+            return [RecordFault.UNREADABLE]
         if IMPORT_DIGEST in operation.payload:
             is_whole = operation.is_closed or is_as_approved(operation)
             return [] if is_whole else [RecordFault.BATCH_ROWS]

@@ -63,7 +63,7 @@ class PolicyVersion(SealedRow):
 
     def is_in(self, detail: Mapping[str, object] | None) -> bool:
         """Whether this entry of the audit log records that exactly this version was put into effect."""
-        recorded = detail or {}
+        recorded = detail if isinstance(detail, dict) else {}
         return (recorded.get("number"), recorded.get("digest")) == (self.number, self.digest)
 
     @property

@@ -168,6 +168,14 @@ def test_an_invalid_time_is_refused_or_detected(log: None, text: str) -> None:
     assert str(verdict).startswith("entry 3: unreadable")
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no such times")
+@pytest.mark.parametrize("text", ["infinity", "0044-03-15 BC"])
+def test_a_time_that_python_has_not_is_detected(log: None, text: str) -> None:
+    with lifted(connection), connection.cursor() as cursor:
+        cursor.execute("UPDATE audit_entry SET at = %s WHERE position = 3", [text])
+    assert str(verify_chain()).startswith("entry 3: unreadable")
+
+
 def test_verification_reads_the_log_in_batches(log: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "CHUNK_SIZE", 2)
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
@@ -26,6 +26,7 @@ from tests import factories
 from tests.notifications.receivers import MailServer
 from tests.notifications.steps import notices_of
 from tests.operations.batches import payouts
+from tests.operations.forgeries import forge_entry
 from tests.operations.pages.bulk.steps import LIMIT
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("mailbox")]
@@ -166,6 +167,32 @@ def test_an_unknown_outcome_reaches_a_preparer_who_responds_to_incidents_once(ap
         audit.record(Action.OPERATION_OUTCOME_UNKNOWN, actor=None, target=operation)
     audit_feed.record_events_due()
     assert notices_of(approver.pk) == ["outcome_unknown"]
+
+
+@pytest.mark.parametrize(
+    ("action", "target_type", "target_id", "detail"),
+    [
+        (Action.OPERATION_APPROVED, "operations.operation", "x", {}),
+        (Action.OPERATION_APPROVED, "operations.operation", "x", []),
+        (Action.OPERATION_ACTION_REFUSED, "operations.operation", "x", []),
+        (Action.OPERATION_ACTION_REFUSED, "operations.operation", "x", {"refusal": 5}),
+        (Action.STAFF_ROLES_CHANGED, "accounts.user", "x", {}),
+        (Action.STAFF_ROLES_CHANGED, "accounts.user", "987654", {}),
+        (Action.DELEGATION_AGREED, "policies.delegation", "1", {}),
+        (Action.EXPORT_FAILED, "", "", {"export": "x"}),
+        (Action.OPERATION_RELEASE_EXPIRED, "operations.operation", "x", {"notified": 5}),
+        (Action.OPERATION_RELEASE_EXPIRED, "operations.operation", "x", {"notified": ["x", 987654]}),
+    ],
+)
+def test_a_forged_entry_keeps_no_other_message_back(
+    preparer: User, approver: User, action: Action, target_type: str, target_id: str, detail: object
+) -> None:
+    forge_entry(action, target_type, target_id, detail)
+    factories.prepared(preparer)
+    audit_feed.record_events_due()
+    connection.check_constraints()
+    assert "waits" in notices_of(approver.pk)
+    assert not audit_feed.is_behind()
 
 
 def test_entries_read_again_make_no_second_message(preparer: User, approver: User) -> None:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
+from backoffice.audit.models import ChainHead, Entry
 from backoffice.operations.approval import requirements
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.kinds.base import Payload
@@ -18,6 +19,26 @@ from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
 from tests.append_only.triggers import lifted
+
+
+def forge_entry(action: str, target_type: str, target_id: str, detail: object = None) -> Entry:
+    """Append an entry to the audit log with a correct hash, which needs no key."""
+    with transaction.atomic():
+        head = ChainHead.objects.get()
+        forged = Entry(
+            position=head.position + 1,
+            at=timezone.now(),
+            actor_label="Countersign",
+            action=action,
+            target_type=target_type,
+            target_id=target_id,
+            detail={} if detail is None else detail,
+            previous_hash=head.hash,
+        )
+        forged.hash = forged.digest()
+        audit.advance_head([forged])
+        forged.save(force_insert=True)
+    return forged
 
 
 def alter_content(operation: Operation, **changes: object) -> str:

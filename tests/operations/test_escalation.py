@@ -19,6 +19,7 @@ from backoffice.operations.approval import escalation
 from backoffice.operations.approval.escalation import escalate_due, outdated
 from tests import factories
 from tests.operations.batches import payouts
+from tests.operations.forgeries import forge_entry
 from tests.policies.versions import group, levels, of_group, of_people, put_in_effect
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,6 +60,20 @@ def test_the_next_level_is_notified_once(
     assert notified(entry) == {second_approver.pk}
     page = factories.sign_in(Client(), second_approver).get(operation.get_absolute_url()).content.decode()
     assert "Escalated to Directors on" in page
+
+
+@pytest.mark.parametrize("detail", [[], {"place": {}}])
+def test_a_forged_entry_that_cannot_be_read_escalates_nothing_and_stops_nothing(
+    preparer: User, approver: User, second_approver: User, administrator: User, detail: object
+) -> None:
+    directors = group("Directors", second_approver)
+    put_in_effect(levels((1, of_people(approver)), (1, of_group(directors))))
+    operation = factories.prepared(preparer)
+    forge_entry(Action.OPERATION_WAITING_ESCALATED, "operations.operation", str(operation.pk), detail)
+    about_none = forge_entry(Action.OPERATION_WAITING_ESCALATED, "operations.operation", "x", detail)
+    assert escalate(25) == 1
+    newest = recorded(Action.OPERATION_WAITING_ESCALATED)[0]
+    assert outdated({about_none.position, newest.position}) == {about_none.position}
 
 
 def test_without_a_next_level_administrators_are_notified(

@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
+from django.db.models import JSONField, Value
 from django.test import Client
 from django.utils import timezone
 from pydantic import SecretStr
@@ -37,7 +38,7 @@ from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.forgeries import alter_content, forge
+from tests.operations.forgeries import alter_content, forge, forge_entry
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, show, status_of, text_of
 from tests.operations.unknown_outcomes import proposed, record, resolved
@@ -73,6 +74,14 @@ def content_and_log(operation: Operation, _other: User) -> None:
     without_otp(operation)
     for action in (Action.OPERATION_PREPARED, Action.OPERATION_APPROVED, Action.OPERATION_RELEASED):
         rewrite_log(operation, action, digest=digest)
+
+
+def payload_a_number(operation: Operation, _other: User) -> None:
+    Operation.objects.filter(pk=operation.pk).update(payload=5)
+
+
+def payload_null(operation: Operation, _other: User) -> None:
+    Operation.objects.filter(pk=operation.pk).update(payload=Value(None, JSONField()))
 
 
 def policy_lowered(operation: Operation, _other: User) -> None:
@@ -132,6 +141,8 @@ ALTERED: dict[Alter, set[RecordFault]] = {
         RecordFault.LOGGED_RELEASE,
     },
     content_and_log: {RecordFault.OPERATION_SEAL, RecordFault.APPROVAL_SEAL, RecordFault.RELEASE_SEAL},
+    payload_a_number: {RecordFault.LOGGED_PREPARATION, RecordFault.UNREADABLE},
+    payload_null: {RecordFault.LOGGED_PREPARATION, RecordFault.UNREADABLE},
     sentence: {RecordFault.OPERATION_SEAL},
     expiry: {RecordFault.OPERATION_SEAL},
     seal_removed: {RecordFault.OPERATION_SEAL},
@@ -244,7 +255,8 @@ def test_altered_rows_are_not_sent(
     send.send_operation(released.pk)
     assert_stopped(released, provider, EVERY[alter])
     refused = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED).detail
-    assert refused["refusal"]["code"] == ("log_mismatch" if alter in IN_THE_LOG else "seal_invalid")
+    is_unsealed = any(fault.endswith("_seal") for fault in EVERY[alter])
+    assert refused["refusal"]["code"] == ("seal_invalid" if is_unsealed else "log_mismatch")
 
 
 @each_alteration
@@ -400,6 +412,18 @@ def test_an_altered_resumption_does_not_end_the_pause(preparer: User, approver: 
     assert Incident.objects.get().operation == resume
 
 
+def test_an_unreadable_incident_does_not_keep_the_release_of_an_altered_operation(
+    released: Operation, preparer: User
+) -> None:
+    Incident.objects.create(
+        operation=released, kind=IncidentKind.ALTERED_RECORD, evidence={"faults": [{}]}, at=timezone.now()
+    )
+    alter_content(released, amount="9000.00")
+    inspect(full=False)
+    assert Incident.objects.count() == 2
+    assert not Release.objects.exists()
+
+
 Forge = Callable[[Pause, Operation], object]
 
 
@@ -441,6 +465,11 @@ def deleted_with_another_entry_of_an_earlier_pause(current: Pause, resumption: O
     deleted(current, resumption)
 
 
+def deleted_with_an_entry_of_no_pause(current: Pause, _resumption: Operation) -> None:
+    forge_entry(Action.PAYMENTS_PAUSED, "operations.pause", "x")
+    deleted(current, _resumption)
+
+
 FORGED_ENDS: list[Forge] = [
     ended_by_a_pending_resumption,
     ended_by_a_resumption_without_approval,
@@ -448,6 +477,7 @@ FORGED_ENDS: list[Forge] = [
     ended_by_the_resumption_of_another_pause,
     deleted,
     deleted_with_another_entry_of_an_earlier_pause,
+    deleted_with_an_entry_of_no_pause,
 ]
 
 
@@ -494,7 +524,8 @@ def test_a_pause_that_was_ended_in_the_database_begins_again(
     assert provider.posts == []
     incident = Incident.objects.get(kind=IncidentKind.ALTERED_PAUSE)
     assert incident.pause == current_pause()
-    assert dict(incident.facts)["pause"] == str(paused.pk)
+    named = "x" if forge_end is deleted_with_an_entry_of_no_pause else str(paused.pk)
+    assert dict(incident.facts)["pause"] == named
 
 
 def test_a_pause_that_was_ended_just_before_the_claim_stops_it(

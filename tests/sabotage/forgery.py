@@ -11,6 +11,7 @@ _BULK_RELEASE = (
 )
 _CHECKED_AT_THE_CLAIM = {"    seals.check_record(operation, approvals, release, trusts_digests=True)\n": ""}
 _IMPOSTORS = "tests/faults/test_forged_records.py::test_a_preparer_does_not_become_an_approver_too"
+_UNREADABLE = "tests/operations/monitoring/test_unreadable_rows.py::"
 _ROWS = "tests/accounts/test_altered_rows.py::"
 
 FORGERY = (
@@ -115,7 +116,7 @@ FORGERY = (
     Safeguard(
         "roles that the audit log does not record are found",
         "backoffice.operations.monitoring.recorded_rights:_found",
-        {"        or staffing.roles[pk] != roles.get(pk)\n": ""},
+        {"        or staffing.roles[pk] != roles.get(str(pk))\n": ""},
         "tests/operations/kinds/staff/test_staff_change.py"
         "::test_the_audit_log_has_the_rights_after_every_change",
     ),
@@ -272,6 +273,26 @@ FORGERY = (
         f"{_NOT_SENT}[expiry]",
     ),
     Safeguard(
+        "a payload that is no object is a fault of the record",
+        "backoffice.operations.seals:_BatchFaults.of",
+        {"            return [RecordFault.UNREADABLE]\n": "            return []\n"},
+        f"{_NOT_SENT}[payload_a_number]",
+    ),
+    Safeguard(
+        "a row that cannot be read hides no other altered operation",
+        "backoffice.operations.seals:_has_fault",
+        {"        return True\n": "        return False\n"},
+        "tests/operations/batches/test_batches.py"
+        "::test_a_row_that_cannot_be_read_hides_no_other_altered_operation[payload2]",
+    ),
+    Safeguard(
+        "a release that cannot be checked is deleted when the database was restored",
+        "backoffice.operations.delivery.restore_check:_withdraw_releases",
+        {"            Release.objects.filter(pk=pk).delete()\n": "            pass\n"},
+        "tests/operations/delivery/test_restored_database.py"
+        "::test_a_release_that_cannot_be_checked_does_not_hide_it",
+    ),
+    Safeguard(
         "what was closed does not become open again",
         "backoffice.operations.seals:_log_faults",
         {"        faults.append(RecordFault.LOGGED_CLOSING)\n": "        pass\n"},
@@ -324,6 +345,13 @@ FORGERY = (
         "[send-deleted_with_another_entry_of_an_earlier_pause]",
     ),
     Safeguard(
+        "an entry about no pause begins a pause and stops no check",
+        "backoffice.operations.lifecycle.pause:pauses_with_logged_id",
+        {'alias(text=Cast("pk", TextField())).filter(text=target_id)': "filter(pk=target_id)"},
+        f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
+        "[send-deleted_with_an_entry_of_no_pause]",
+    ),
+    Safeguard(
         "a pause that was ended in the database is noticed in the claim",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and not is_pause_altered()\n": ""},
@@ -348,6 +376,40 @@ FORGERY = (
         {"        and len(people) >= resumption.approvals_needed\n": ""},
         f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
         "[send-ended_by_a_resumption_without_approval]",
+    ),
+    Safeguard(
+        "an integrity check that fails ends no other",
+        "backoffice.operations.monitoring.inspection:_finding",
+        {"            if _ends_inspection(exc):\n": "            if exc:\n"},
+        f"{_UNREADABLE}test_a_check_that_fails_is_a_violation_and_the_others_are_checked",
+    ),
+    Safeguard(
+        "what a check found before it failed is reported",
+        "backoffice.operations.monitoring.inspection:_finding",
+        {
+            "            error = type(exc).__name__\n            continue\n": "            found, error = [], ''\n"
+        },
+        f"{_UNREADABLE}test_what_a_check_found_is_kept_if_it_fails_afterwards",
+    ),
+    Safeguard(
+        "an entry of the audit log that cannot be read gives no right",
+        "backoffice.operations.monitoring.recorded_rights:_recorded",
+        {"        if not is_readable or not person.isdecimal():\n": "        if not person:\n"},
+        f"{_UNREADABLE}test_an_unreadable_entry_is_reported_and_ends_no_check[roles_of_no_person]",
+    ),
+    Safeguard(
+        "a forged entry about no operation stops no comparison with the provider",
+        "backoffice.audit.models:target_uuid",
+        {"    except ValueError:\n": "    except KeyError:\n"},
+        "tests/operations/reconciliation/test_runner.py"
+        "::test_a_forged_entry_about_no_operation_stops_no_comparison",
+    ),
+    Safeguard(
+        "a forged entry keeps no other message back",
+        "backoffice.notifications.recording.audit_feed:_add_all",
+        {"LookupError, TypeError, ": "TypeError, "},
+        "tests/notifications/test_audit_feed.py::test_a_forged_entry_keeps_no_other_message_back"
+        "[delegation.agreed-policies.delegation-1-detail6]",
     ),
     Safeguard(
         "an altered operation is stopped within the minute",

@@ -491,7 +491,7 @@ RECORD = (
     Safeguard(
         "checkpoints: an outage is reported anew after the one before has ended",
         "backoffice.operations.lifecycle.incidents:raise_for_destination",
-        {'earlier.evidence["undelivered"] == evidence["undelivered"]': "earlier.pk > 0"},
+        {'earlier.evidence.get("undelivered") == evidence["undelivered"]': "earlier.pk > 0"},
         f"{_OVERDUE}::test_the_same_outage_is_not_raised_again_and_the_next_one_is",
     ),
     Safeguard(

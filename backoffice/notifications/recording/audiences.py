@@ -7,7 +7,7 @@ from uuid import UUID
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import people_not_set_up, users_with_permission
-from backoffice.audit.models import Entry
+from backoffice.audit.models import Entry, target_uuid
 from backoffice.notifications.events import Audience
 from backoffice.operations.approval import waiting
 from backoffice.operations.models.batches import BatchRow
@@ -54,6 +54,11 @@ class People:
         return _with_permission(VIEW)
 
     @cached_property
+    def known(self) -> frozenset[int]:
+        """Everybody who has an account: a forged entry may name others."""
+        return frozenset(User.objects.order_by().values_list("pk", flat=True))
+
+    @cached_property
     def not_set_up(self) -> frozenset[int]:
         return frozenset(people_not_set_up().order_by().values_list("pk", flat=True))
 
@@ -61,7 +66,8 @@ class People:
         """What an audit entry is about. A person who is not its target is its actor."""
         named = frozenset(entry.detail.get("notified", ()))
         if entry.target_type == OPERATION:
-            operation = self.operations.get(UUID(entry.target_id))
+            key = target_uuid(entry.target_id)
+            operation = self.operations.get(key) if key else None
             return Concerned(entry.actor_id, entry.actor_id, operation, named)
         if entry.target_type == DELEGATION:
             named = frozenset({entry.detail["person"], entry.detail["stand_in"]})
@@ -73,6 +79,8 @@ class People:
         only.
         """
         found = _AUDIENCES[audience](self, concerned)
+        if audience in _FROM_ENTRY:
+            found = [pk for pk in found if pk in self.known]
         return found if audience in _OF_ONESELF else [pk for pk in found if pk not in self.not_set_up]
 
     def deciders(self, operation: Operation) -> Collection[int]:
@@ -89,7 +97,8 @@ class People:
 
 def operation_ids(entries: Iterable[Entry]) -> set[UUID]:
     """The operations that are the objects of these entries."""
-    return {UUID(entry.target_id) for entry in entries if entry.target_type == OPERATION}
+    named = {target_uuid(entry.target_id) for entry in entries if entry.target_type == OPERATION}
+    return {pk for pk in named if pk}
 
 
 def _with_permission(permission: str) -> frozenset[int]:
@@ -111,6 +120,7 @@ def _one(person: int | None) -> Collection[int]:
 
 
 _OF_ONESELF = frozenset({Audience.SUBJECT, Audience.ACTOR})
+_FROM_ENTRY = frozenset({Audience.SUBJECT, Audience.NAMED})
 _AUDIENCES: dict[Audience, Callable[[People, Concerned], Collection[int]]] = {
     Audience.DECIDERS: _deciders,
     Audience.OWNERS: _owners,

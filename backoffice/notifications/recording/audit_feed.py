@@ -4,10 +4,12 @@ An event and its audit entry are in one commit, so none is lost: the cursor adva
 messages, and an entry that is read again makes no second one.
 """
 
+import logging
 import time
 from dataclasses import replace
 
-from django.db import transaction
+from django.core.exceptions import ValidationError
+from django.db import DataError, transaction
 from django.urls import reverse
 
 from backoffice.audit.actions import Action
@@ -21,6 +23,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.reports.models import ExportJob
 
+logger = logging.getLogger(__name__)
 ENTRIES_AT_ONCE = 200
 ROUND_SECONDS = 5.0  # after which a round ends, so that the job's heartbeat stays recent
 
@@ -50,22 +53,47 @@ def is_behind() -> bool:
 @transaction.atomic
 def _record_next() -> int:
     cursor, _ = AuditCursor.objects.select_for_update().get_or_create(pk=1)
-    entries = list(Entry.objects.filter(position__gt=cursor.position).order_by("position")[:ENTRIES_AT_ONCE])
-    if not entries:
+    entries, last = _entries_after(cursor.position)
+    if last is None:
         return 0
     notifying = [entry for entry in entries if is_notified(entry.action, entry.detail)]
     people, outbox = People(operation_ids(notifying)), Outbox()
     for entry in notifying:
-        for event in EVENTS[Action(entry.action)]:
-            _add(outbox, people, entry, event)
+        _add_all(outbox, people, entry)
     stored = outbox.store()
-    advanced = AuditCursor.objects.filter(pk=1, position=cursor.position).update(
-        position=entries[-1].position
-    )
+    advanced = AuditCursor.objects.filter(pk=1, position=cursor.position).update(position=last)
     if advanced != 1:
         raise CursorMovedError
     fault_points.reach("notifications.recorded")
     return stored
+
+
+def _entries_after(position: int) -> tuple[list[Entry], int | None]:
+    """The next entries that can be read, and the position of the last one, readable or not; None if there is none."""
+    following = Entry.objects.filter(position__gt=position).order_by("position")
+    try:
+        entries = list(following[:ENTRIES_AT_ONCE])
+    except (ValueError, DataError):  # a forged column may hold a time that Python has not
+        positions = list(following.values_list("position", flat=True)[:ENTRIES_AT_ONCE])
+        return [entry for one in positions for entry in _readable(one)], positions[-1]
+    return entries, entries[-1].position if entries else None
+
+
+def _readable(position: int) -> list[Entry]:
+    try:
+        return list(Entry.objects.filter(position=position))
+    except (ValueError, DataError):
+        logger.exception("Entry %d of the audit log cannot be read; it notifies nobody", position)
+        return []
+
+
+def _add_all(outbox: Outbox, people: People, entry: Entry) -> None:
+    """Add what an entry gives; a forged one that cannot be read must not keep back the messages of all others."""
+    try:
+        for event in EVENTS[Action(entry.action)]:
+            _add(outbox, people, entry, event)
+    except (AttributeError, LookupError, TypeError, ValueError, ValidationError):
+        logger.exception("Entry %d of the audit log cannot be read", entry.position)
 
 
 def _add(outbox: Outbox, people: People, entry: Entry, event: Event) -> None:

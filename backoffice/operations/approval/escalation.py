@@ -3,7 +3,7 @@
 A job of the sweeper; each level of an operation is escalated once. The audit entry names the people, who are notified.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from django.utils import translation
 from backoffice.accounts.roles import users_with_permission
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
-from backoffice.audit.models import Entry
+from backoffice.audit.models import Entry, target_uuid
 from backoffice.core import clock
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.approval.approvers import Approvers, answer
@@ -82,9 +82,11 @@ def _recorded(operations: Iterable[Operation]) -> set[tuple[str, str, object]]:
         target_type=Operation._meta.label_lower,
         target_id__in=[str(operation.pk) for operation in operations],
     )
+    found = entries.only("target_id", "action", "detail")
     return {
-        (target, action, detail.get("place"))
-        for target, action, detail in entries.values_list("target_id", "action", "detail")
+        (entry.target_id, entry.action, place)
+        for entry in found
+        if isinstance(place := entry.detail_of("place"), Hashable)
     }
 
 
@@ -95,7 +97,9 @@ def outdated(positions: Collection[int]) -> set[int]:
     entries = Entry.objects.filter(position__in=positions, action__in=_ACTIONS)
     recorded = list(entries.values_list("position", "target_id", "action", "detail__place"))
     in_time = _waiting().filter(expires_at__gt=clock.now())
-    operations = list(in_time.filter(pk__in={target for _, target, _, _ in recorded}))
+    operations = list(
+        in_time.filter(pk__in={pk for _, target, _, _ in recorded if (pk := target_uuid(target))})
+    )
     evaluated = (
         {str(operation.pk): found for operation, _, found in answers(operations)} if operations else {}
     )

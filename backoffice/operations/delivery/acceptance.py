@@ -21,7 +21,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations.delivery import journal
 from backoffice.operations.delivery.journal import Line
 from backoffice.operations.lifecycle import incidents
-from backoffice.operations.lifecycle.pause import pause_because_of, was_resumed
+from backoffice.operations.lifecycle.pause import pause_because_of, pauses_with_logged_id, was_resumed
 from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
@@ -73,8 +73,11 @@ def reported_during(pause: Pause) -> Reported:
     for evidence in pause.incidents.filter(kind=IncidentKind.DATABASE_RESTORED).values_list(
         "evidence", flat=True
     ):
-        ends = {one["journal"]: int(one["until"]) for one in evidence.get("journals", [])}
-        found |= Reported(ends, frozenset(evidence.get("destinations", [])))
+        try:
+            ends = {one["journal"]: int(one["until"]) for one in evidence.get("journals", [])}
+            found |= Reported(ends, frozenset(evidence.get("destinations", [])))
+        except (AttributeError, LookupError, TypeError, ValueError):
+            logger.warning("An incident of the pause %s cannot be read; it counts as no report", pause.pk)
     return found
 
 
@@ -102,7 +105,7 @@ def _may_begin() -> bool:
     reported = _open_report()
     if reported is None:
         return False
-    pause = Pause.objects.filter(pk=reported.target_id, ended_at__isnull=False).first()
+    pause = pauses_with_logged_id(reported.target_id).filter(ended_at__isnull=False).first()
     return pause is not None and is_accepted_since(pause, reported.at.isoformat())
 
 

@@ -457,8 +457,8 @@ def _report(ours: Sequence[JournalPosition], seen: SeenDatabase | None, database
 def _lock_released() -> None:
     """Operations and orders of several releases are locked before the audit log, as in every service that does both."""
     released = Q(pk__in=Release.objects.values("operation"))
-    list(Operation.objects.locked().filter(released).order_by("pk"))
-    list(BulkRelease.objects.select_for_update(no_key=True).filter(is_pending=True).order_by("pk"))
+    list(Operation.objects.locked().filter(released).order_by("pk").only("pk"))
+    list(BulkRelease.objects.select_for_update(no_key=True).filter(is_pending=True).order_by("pk").only("pk"))
 
 
 def _write_reported(pause: Pause, reported: Reported, database: Line) -> None:
@@ -486,8 +486,16 @@ def _log_lost(lost: Sequence[LostAttempt]) -> None:
 
 
 def _withdraw_releases() -> None:
-    for release in Release.objects.select_related("operation").order_by("pk"):
-        withdraw_release(release, DatabaseRestoredError())
+    """Delete every release, also one whose rows cannot be read: it must neither stay nor roll back the finding."""
+    for pk in list(Release.objects.order_by("pk").values_list("pk", flat=True)):
+        try:
+            with transaction.atomic():
+                if release := Release.objects.select_related("operation").filter(pk=pk).first():
+                    withdraw_release(release, DatabaseRestoredError())
+        except Exception:
+            # Any exception: the others must be withdrawn. Without a connection the deletion raises as well.
+            logger.exception("The release of %s is deleted: it could not be checked", pk)
+            Release.objects.filter(pk=pk).delete()
     BulkRelease.objects.filter(is_pending=True).update(is_pending=False)
 
 

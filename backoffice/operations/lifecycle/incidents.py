@@ -78,7 +78,7 @@ def _is_known(before: Mapping[str, object], evidence: Mapping[str, object]) -> b
         case {"in_list": {"status": "processing", **listed}}, {"in_list": {"status": str(status)}}:
             return evidence == {**before, "in_list": {**listed, "status": status}}
         case {"faults": [*known]}, {"faults": [*faults]}:
-            return set(faults) <= set(known)
+            return all(fault in known for fault in faults)
     return before == evidence
 
 
@@ -93,14 +93,14 @@ def raise_for_transaction(listed: Transaction, *, evidence: Mapping[str, object]
     fields = _stored(evidence)
     return _raise_once(
         fields,
-        lambda earlier: _is_known_evidence(earlier.evidence, fields),
+        lambda earlier: isinstance(earlier.evidence, dict) and _is_known_evidence(earlier.evidence, fields),
         transaction=listed,
         kind=IncidentKind.UNRECOGNISED,
     )
 
 
 def _is_known_evidence(before: Mapping[str, object], evidence: Mapping[str, object]) -> bool:
-    is_of_its_status = before.get("status") in {evidence.get("status"), PROCESSING}
+    is_of_its_status = before.get("status") in (evidence.get("status"), PROCESSING)
     return is_of_its_status and all(before.get(name) == evidence.get(name) for name in ("currency", "amount"))
 
 
@@ -125,7 +125,10 @@ def raise_for_destination(destination: CheckpointDestination) -> Incident:
     evidence = _stored({"undelivered": destination.position + 1, "problem": destination.problem})
     return _raise_once(
         evidence,
-        lambda earlier: earlier.evidence["undelivered"] == evidence["undelivered"],
+        lambda earlier: (
+            isinstance(earlier.evidence, dict)
+            and earlier.evidence.get("undelivered") == evidence["undelivered"]
+        ),
         destination=destination,
         kind=IncidentKind.CHECKPOINT_OVERDUE,
     )

@@ -91,6 +91,7 @@ class RecordFault(TextChoices):
     LOGGED_CLOSING = "logged_closing", _("the audit log shows that the operation was already closed")
     BATCH_ROWS = "batch_rows", _("the rows of the batch are not those that were prepared and approved")
     BATCH_LINK = "batch_link", _("the operation does not match a row of the batch as prepared and approved")
+    UNREADABLE = "unreadable", _("a stored value cannot be read")
 
 
 def faults_sentence(codes: Sequence[str]) -> str:

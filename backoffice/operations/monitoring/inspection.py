@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import Error, connection
 from django.db.models import Count, Exists, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -29,7 +30,7 @@ from backoffice.audit.checkpoints import overdue_destinations
 from backoffice.audit.models import ChainHead
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
-from backoffice.core.isolation import ignore, run_each_isolated
+from backoffice.core.isolation import ignore, is_database_unavailable, run_each_isolated
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.delivery.release import stop_if_altered
 from backoffice.operations.lifecycle.incidents import open_incidents, raise_for_destination
@@ -89,17 +90,34 @@ STORED_REFERENCES = 20
 
 @dataclass(frozen=True)
 class IntegrityCheckResult:
-    """One rule, and what breaks it: references of operations, or sentences."""
+    """One rule, and what breaks it: references of operations, or sentences. `error` is the name of the exception by
+    which the check failed, which counts as a violation; empty if it was completed.
+    """
 
     check: IntegrityCheck
     broken: list[str]
+    error: str = ""
 
     def __str__(self) -> str:
-        if not self.broken:
+        if not self.count:
             return f"{self.check.name}: ok"
-        noun = "violation" if len(self.broken) == 1 else "violations"
-        more = " …" if len(self.broken) > STORED_REFERENCES else ""
-        return f"{self.check.name}: {len(self.broken)} {noun}: {', '.join(self.broken[:STORED_REFERENCES])}{more}"
+        noun = "violation" if self.count == 1 else "violations"
+        more = " …" if self.count > STORED_REFERENCES else ""
+        return f"{self.check.name}: {self.count} {noun}: {', '.join(self.texts[:STORED_REFERENCES])}{more}"
+
+    @property
+    def count(self) -> int:
+        return len(self.broken) or int(bool(self.error))
+
+    @property
+    def texts(self) -> list[str]:
+        """All that breaks the rule, for the log and the command."""
+        return [*([f"could not be checked ({self.error})"] if self.error else []), *self.broken]
+
+    def stored(self) -> dict[str, object]:
+        """Count and first references, and the error if there was one."""
+        error = {"error": self.error} if self.error else {}
+        return {"count": self.count, "references": self.broken[:STORED_REFERENCES], **error}
 
 
 @dataclass(frozen=True)
@@ -111,15 +129,8 @@ class InspectionReport:
 
     @property
     def violations(self) -> dict[str, dict[str, object]]:
-        """Count and first references, for each rule that is broken."""
-        return {
-            finding.check.name: {
-                "count": len(finding.broken),
-                "references": finding.broken[:STORED_REFERENCES],
-            }
-            for finding in self.findings
-            if finding.broken
-        }
+        """Count and first references, for each rule that is broken or could not be checked."""
+        return {finding.check.name: finding.stored() for finding in self.findings if finding.count}
 
 
 def inspect_due() -> int:
@@ -183,14 +194,36 @@ def _raise_overdue_checkpoints(last_inspection: datetime | None, now: datetime) 
 
 
 def _finding(rule: IntegrityCheck, scope: InspectionScope) -> IntegrityCheckResult:
-    """What breaks a rule in each of several passes, since a concurrent change can look like a violation."""
-    broken = rule.broken_by(scope)
-    for _ in range(CONFIRMING_PASSES - 1):
-        if not broken:
+    """What breaks a rule in each of several passes, since a concurrent change can look like a violation.
+
+    A pass that fails breaks the rule too: a row that cannot be read must not end the checks of all others.
+    """
+    broken: list[str] | None = None
+    error = ""
+    for _ in range(CONFIRMING_PASSES):
+        try:
+            found = rule.broken_by(scope)
+        except Exception as exc:
+            # Any exception: the other rules must be checked, and the result be stored.
+            if _ends_inspection(exc):
+                raise
+            logger.exception("The integrity check %s failed", rule.name)
+            error = type(exc).__name__
+            continue
+        if not found:
+            return IntegrityCheckResult(rule, [])
+        again = set(found)
+        broken = found if broken is None else [reference for reference in broken if reference in again]
+        if not broken and not error:
             break
-        again = set(rule.broken_by(scope))
-        broken = [reference for reference in broken if reference in again]
-    return IntegrityCheckResult(rule, list(dict.fromkeys(broken)))
+    return IntegrityCheckResult(rule, list(dict.fromkeys(broken or [])), error)
+
+
+def _ends_inspection(exc: Exception) -> bool:
+    """Whether nothing more can be read: a database that is unavailable breaks no rule, nor does one that had an error
+    in a transaction.
+    """
+    return isinstance(exc, Error) and (connection.in_atomic_block or is_database_unavailable(exc))
 
 
 def _all_operations() -> list[UUID]:
@@ -203,7 +236,7 @@ def _next_operations(now: datetime, last: Inspection) -> tuple[list[UUID], UUID 
     Those that broke a rule the last time are included, so that a violation is reported until it is gone.
     """
     pks = Operation.objects.values_list("pk", flat=True)
-    suspects = [reference for found in last.violations.values() for reference in found["references"]]
+    suspects = [reference for found in _violations(last) for reference in found.references]
     broken = pks.filter(reference__in=suspects)
     is_open = pks.filter(closed_at__isnull=True)
     recently_closed = pks.filter(closed_at__gte=now - RECENTLY_CLOSED).order_by("-closed_at")[
@@ -216,7 +249,14 @@ def _next_operations(now: datetime, last: Inspection) -> tuple[list[UUID], UUID 
 
 
 def _measured_approval_time() -> dict[str, object]:
-    found = approval_time(clock.now())
+    try:
+        found = approval_time(clock.now())
+    except Exception as exc:
+        # Any exception: a row that cannot be read must not keep what the checks found from being stored.
+        if _ends_inspection(exc):
+            raise
+        logger.exception("The time to approval could not be measured")
+        found = None
     return {
         "approved_count": found.count if found else 0,
         "median_approval_time": found.median if found else None,
@@ -239,7 +279,7 @@ def _store(report: InspectionReport, log: ChainVerification, inspected_to: UUID 
     }
     Inspection.objects.update_or_create(pk=1, defaults=found)
     for finding in report.findings:
-        if finding.broken:
+        if finding.count:
             logger.error(
                 "Integrity check failed: %s. Rule: %s Pause payments and follow the runbook.",
                 finding,
@@ -252,13 +292,17 @@ INSPECTION_LATE_AFTER = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that is broken, how often, and the first references of the operations, or sentences, that break it."""
+    """A rule that is broken, how often, and the first references of the operations, or sentences, that break it.
+
+    `error` is the name of the exception by which its check failed; empty if it was completed.
+    """
 
     rule: str
     sentence: str
     count: int
     references: list[str]
     names_operations: bool
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -314,25 +358,34 @@ def system_health() -> SystemHealth:
         # The head of the audit log is a row that always exists.
         found = ChainHead.objects.annotate(**counts).values(*counts).first() or {}
         return SystemHealth(None, 0.0, [], now=timezone.now(), **_counted(found))
-    rules = {rule.name: rule for rule in INTEGRITY_CHECKS}
-    violations = [
-        Violation(
-            name,
-            str(rules[name].sentence) if name in rules else name,
-            found["count"],
-            found["references"],
-            name not in rules or rules[name].names_operations,
-        )
-        for name, found in last.violations.items()
-    ]
     return SystemHealth(
         last.at,
         last.took,
-        violations,
+        _violations(last),
         now=timezone.now(),
         approval_time=_stored_approval_time(last),
         **_counted(vars(last)),
     )
+
+
+def _violations(last: Inspection) -> list[Violation]:
+    """The stored violations. What this program did not store is left out: the next inspection replaces it."""
+    rules = {rule.name: rule for rule in INTEGRITY_CHECKS}
+    found = []
+    for name, stored in last.violations.items() if isinstance(last.violations, dict) else ():
+        match stored:
+            case {"count": int(count), "references": [*references]}:
+                found.append(
+                    Violation(
+                        name,
+                        str(rules[name].sentence) if name in rules else name,
+                        count,
+                        [reference for reference in references if isinstance(reference, str)],
+                        name not in rules or rules[name].names_operations,
+                        str(stored.get("error", "")),
+                    )
+                )
+    return found
 
 
 def _counts() -> dict[str, Any]:

@@ -247,7 +247,7 @@ def _recorded_attempts(path: Sequence[tuple[str, str]]) -> int:
 
 
 def _recorded_transitions(chunk: Sequence[UUID]) -> dict[str, list[tuple[str, str]]]:
-    """Action and resulting status of each entry that has one, in order, by operation id."""
+    """Action and resulting status of each entry that has one, in order, by operation id. What is no text is none."""
     entries = Entry.objects.filter(
         target_type=Operation._meta.label_lower,
         target_id__in=[str(pk) for pk in chunk],
@@ -258,7 +258,8 @@ def _recorded_transitions(chunk: Sequence[UUID]) -> dict[str, list[tuple[str, st
         "target_id", "action", "detail__status"
     ):
         after = _STATUS_AFTER[Action(action)]
-        transitions[pk].append((action, status if after == _IN_ENTRY else after))
+        recorded = status if isinstance(status, str) else ""
+        transitions[pk].append((action, recorded if after == _IN_ENTRY else after))
     return transitions
 
 

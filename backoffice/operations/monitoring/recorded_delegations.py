@@ -35,10 +35,13 @@ def altered_delegations() -> list[str]:
 
 
 def _recorded() -> dict[str, _Agreed]:
-    """The person, the stand-in and the operation of each delegation in the audit log, by the delegation's id."""
+    """The person, the stand-in and the operation of each delegation in the audit log, by the delegation's id: as
+    the newest entry has it. One that cannot be read agrees on nothing.
+    """
     entries = _entries(Action.DELEGATION_AGREED).values_list("target_id", "detail")
+    details = ((pk, detail if isinstance(detail, dict) else {}) for pk, detail in entries)
     return {
-        pk: (detail.get("person"), detail.get("stand_in"), detail.get("operation")) for pk, detail in entries
+        pk: (detail.get("person"), detail.get("stand_in"), detail.get("operation")) for pk, detail in details
     }
 
 
@@ -47,4 +50,4 @@ def _recorded_ends() -> set[str]:
 
 
 def _entries(action: Action) -> QuerySet[Entry]:
-    return Entry.objects.filter(target_type=Delegation._meta.label_lower, action=action).order_by()
+    return Entry.objects.filter(target_type=Delegation._meta.label_lower, action=action).order_by("position")

@@ -38,23 +38,34 @@ def altered_accounts() -> list[str]:
 
 def _found() -> list[str]:
     staffing = Staffing.now()
-    roles, groups = _recorded(_ROLES_AFTER), _recorded(_GROUPS_AFTER)
+    (roles, unreadable), (groups, others) = _recorded(_ROLES_AFTER), _recorded(_GROUPS_AFTER)
     recorded = set(without_reactivated_outside(User.objects.all()).values_list("pk", flat=True))
     people = [
         f"{name} ({pk})"
         for pk, name in staffing.names.items()
         if pk not in recorded
-        or staffing.roles[pk] != roles.get(pk)
-        or staffing.groups[pk] != groups.get(pk, frozenset()) & staffing.active_groups
+        or staffing.roles[pk] != roles.get(str(pk))
+        or staffing.groups[pk] != groups.get(str(pk), frozenset()) & staffing.active_groups
     ]
-    return sorted(people) + _roles_with_other_permissions()
+    return sorted(people) + _roles_with_other_permissions() + unreadable + others
 
 
-def _recorded(members: Mapping[Action, str]) -> dict[int, frozenset[object]]:
-    """What the newest of these entries records for each person."""
+def _recorded(members: Mapping[Action, str]) -> tuple[dict[str, frozenset[object]], list[str]]:
+    """What the newest of these entries records for each person, by id; and the entries that cannot be read, which
+    give no right.
+    """
     entries = Entry.objects.filter(target_type=User._meta.label_lower, action__in=members)
-    found = entries.order_by("position").values_list("target_id", "action", "detail")
-    return {int(pk): frozenset(detail.get(members[Action(action)], [])) for pk, action, detail in found}
+    recorded: dict[str, frozenset[object]] = {}
+    unreadable = []
+    columns = ("position", "target_id", "action", "detail")
+    for position, person, action, detail in entries.order_by("position").values_list(*columns):
+        stored = detail.get(members[Action(action)], []) if isinstance(detail, dict) else None
+        rights = stored if isinstance(stored, list) else [None]
+        is_readable = all(isinstance(one, str | int) for one in rights)
+        recorded[person] = frozenset(rights) if is_readable else frozenset()
+        if not is_readable or not person.isdecimal():
+            unreadable.append(f"entry {position} of the audit log cannot be read")
+    return recorded, unreadable
 
 
 def _roles_with_other_permissions() -> list[str]:

@@ -14,12 +14,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Max, Q, QuerySet
 
-from backoffice.audit.models import Entry
+from backoffice.audit.models import Entry, target_uuid
 from backoffice.core import clock, leases
 from backoffice.ledger.models import Mirror, Transaction, TransactionChange
 from backoffice.operations.kinds.registry import local_kinds
@@ -188,7 +187,7 @@ def _read_entries(scope: ReconciliationScope, after: int) -> int:
     """Add the attempts of operations that have new audit entries, and unclaimed rows that may look like them."""
     entries = Entry.objects.filter(position__gt=after).order_by("position")
     found = list(entries.values_list("position", "target_type", "target_id")[:BATCH_SIZE])
-    touched = {UUID(target) for _, kind, target in found if kind == _OPERATION}
+    touched = {target_uuid(target) for _, kind, target in found if kind == _OPERATION} - {None}
     attempts = Attempt.objects.filter(operation__in=touched).select_related("operation")
     scope.attempts.update(attempt.pk for attempt in attempts)
     for attempt in attempts:

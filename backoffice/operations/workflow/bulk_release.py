@@ -219,7 +219,7 @@ def _check_authentic(bulk_release: BulkRelease) -> None:
         actor=bulk_release.released_by_id,
     )
     digest = bulk_release.items_digest()
-    is_logged = any(entry.detail.get("digest") == digest for entry in entries)
+    is_logged = any(entry.detail_of("digest") == digest for entry in entries)
     if bulk_release.seal_state() == SealState.VALID and is_logged:
         return
     altered = AlteredRecordError(Refusal.SEAL_INVALID, [RecordFault.BULK_RELEASE])

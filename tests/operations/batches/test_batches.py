@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -28,10 +29,11 @@ from backoffice.operations.models.batches import (
     PayoutFile,
     PayoutFileRow,
     RowFlag,
+    row_operation_id,
 )
 from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
+from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, content_digest
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Status
@@ -455,6 +457,22 @@ def test_altered_rows_are_not_approved(change: dict[str, object], preparer: User
     with pytest.raises(errors.AlteredRecordError):
         payouts.approve(batch, approver)
     assert Incident.objects.get().kind == IncidentKind.ALTERED_RECORD
+
+
+@pytest.mark.parametrize("payload", [5, [], {"amount": "x"}])
+def test_a_row_that_cannot_be_read_hides_no_other_altered_operation(
+    payload: Any, preparer: User, approver: User
+) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(3))
+    other = factories.prepared(preparer)
+    with lifted(connection):
+        row = batch.rows.get(number=2)
+        digest = content_digest(row_operation_id(batch.pk, 2), row.kind, payload)
+        batch.rows.filter(number=2).update(payload=payload, digest=digest)
+        Operation.objects.filter(pk=other.pk).update(sentence="Withdraw NGN 25.00 to a friend")
+    assert {one.pk for one in seals.altered_operations([batch.pk, other.pk])} == {batch.pk, other.pk}
+    with pytest.raises(errors.AlteredRecordError):
+        payouts.approve(batch, approver)
 
 
 def test_a_row_that_was_removed_or_added_is_noticed(preparer: User, approver: User) -> None:

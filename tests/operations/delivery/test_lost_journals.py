@@ -31,6 +31,7 @@ from tests import factories
 from tests.backups import backup
 from tests.operations.delivery.test_late_senders import claimed
 from tests.operations.delivery.test_restored_database import resume
+from tests.operations.forgeries import forge_entry
 from tests.operations.provider_list import shows
 from tests.operations.steps import status_of, text_of
 from tests.stub_provider import StubProvider
@@ -189,6 +190,14 @@ def test_a_forged_resumption_lets_no_journal_begin(sent: Operation, preparer: Us
     pause.clear_pause_cache()
     restore_check.compare_with_journals()
     assert (is_paused(), journal.own_path().exists()) == (True, False)
+
+
+def test_a_forged_report_about_no_pause_lets_no_journal_begin(sent: Operation) -> None:
+    machine = {"machine": journal.own_path().stem}
+    detail = {"incident": IncidentKind.JOURNAL_LOST.value, "evidence": machine}
+    forge_entry(Action.INCIDENT_RAISED, "operations.pause", "x", detail)
+    find_loss()
+    assert Incident.objects.get().kind == IncidentKind.JOURNAL_LOST
 
 
 def test_a_resumption_from_before_the_report_lets_no_journal_begin(

@@ -33,6 +33,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow import prepare
 from tests import factories
+from tests.append_only.triggers import lifted
 from tests.backups import backup
 from tests.operations.provider_list import NAMED, NAMELESS, REFUSED, shows
 from tests.operations.steps import let_pass, put, show, status_of, text_of
@@ -531,6 +532,42 @@ def test_another_pause_does_not_hide_it(lost: Operation, preparer: User) -> None
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     restore_check.compare_with_journals()
     assert Incident.objects.get().pause == Pause.objects.get()
+    assert not Release.objects.exists()
+
+
+@pytest.mark.parametrize("evidence", [[], {"journals": [5]}, {"journals": 5}, {"destinations": [{}]}])
+def test_an_unreadable_incident_of_the_pause_does_not_hide_it(
+    lost: Operation, preparer: User, evidence: object
+) -> None:
+    current = pause.pause_payments(actor=preparer, reason="A key has leaked")
+    kind = IncidentKind.DATABASE_RESTORED
+    Incident.objects.create(pause=current, kind=kind, evidence=evidence, at=timezone.now())
+    restore_check.compare_with_journals()
+    assert Incident.objects.latest("pk").evidence["lost"]
+    assert not Release.objects.exists()
+
+
+def test_a_release_that_cannot_be_checked_does_not_hide_it(
+    lost: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object) -> bool:
+        raise KeyError("payload")
+
+    monkeypatch.setattr(restore_check, "withdraw_release", fail)
+    restore_check.compare_with_journals()
+    assert is_paused()
+    assert Incident.objects.get().kind == IncidentKind.DATABASE_RESTORED
+    assert not Release.objects.exists()
+
+
+@pytest.mark.parametrize("payload", [5, []])
+def test_a_payload_that_is_no_object_does_not_hide_it(lost: Operation, payload: object) -> None:
+    with lifted(connection):
+        Operation.objects.filter(pk=lost.pk).update(payload=payload)
+    restore_check.compare_with_journals()
+    assert is_paused()
+    kinds = set(Incident.objects.values_list("kind", flat=True))
+    assert kinds == {IncidentKind.DATABASE_RESTORED, IncidentKind.ALTERED_RECORD}
     assert not Release.objects.exists()
 
 

@@ -11,6 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.ledger.models import Transaction
@@ -24,6 +25,7 @@ from backoffice.operations.models.reconciliation import (
 from backoffice.operations.reconciliation import runner
 from backoffice.operations.reconciliation.runner import reconcile, reconcile_due
 from backoffice.operations.states import Outcome
+from tests.operations.forgeries import forge_entry
 from tests.operations.reconciliation.steps import (
     AMOUNT,
     everything_kept,
@@ -169,6 +171,16 @@ def test_a_transaction_is_matched_once_its_attempt_is_known(preparer: User) -> N
     reconcile()
     assert results() == {reference(attempt): ReconciliationResult.MATCHED}
     assert totals() == {(row.occurred_at.date(), "NGN", "matched", 1, AMOUNT, Decimal(50))}
+
+
+def test_a_forged_entry_about_no_operation_stops_no_comparison(preparer: User) -> None:
+    attempt = with_unknown_outcome(preparer)
+    reconcile()
+    listed("T-1")
+    forge_entry(Action.OPERATION_SUCCEEDED, "operations.operation", "x", {})
+    on_record(attempt, provider_transaction_id="T-1", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
+    reconcile()
+    assert results() == {reference(attempt): ReconciliationResult.MATCHED}
 
 
 def test_of_two_equal_transactions_the_other_is_unrecognised_once_ours_is_known(preparer: User) -> None:

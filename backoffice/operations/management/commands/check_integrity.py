@@ -36,5 +36,5 @@ def _as_lines(report: InspectionReport) -> str:
 
 
 def _as_json(report: InspectionReport) -> str:
-    rules = {finding.check.name: finding.broken for finding in report.findings}
+    rules = {finding.check.name: finding.texts for finding in report.findings}
     return json.dumps({"took": round(report.took, 3), "violations": rules})
