@@ -1,4 +1,4 @@
-"""Upload a file of payouts or recipients, choose its columns, have it checked, and correct it.
+"""Upload a file of payments or recipients, choose its columns, have it checked, and correct it.
 
 A file belongs to the person who uploaded it.
 """

@@ -1,4 +1,4 @@
-"""The rules for rows of a file that are payouts: the form of their kind, the register, and payments that they repeat.
+"""The rules for rows of a file that are payments: the form of their kind, the register, and payments that they repeat.
 
 `creation.py` makes the checked rows operations.
 """
@@ -41,7 +41,7 @@ def payout_kinds() -> list[AnyKind]:
 
 
 class PayoutRows(RowRules):
-    """The rules for payouts of one kind."""
+    """The rules for payments of one kind."""
 
     def __init__(self, kind: AnyKind) -> None:
         self.kind = kind

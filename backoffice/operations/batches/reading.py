@@ -1,4 +1,4 @@
-"""Read an uploaded file of payouts or recipients, CSV or XLSX, as rows of text.
+"""Read an uploaded file of payments or recipients, CSV or XLSX, as rows of text.
 
 Within limits of size, rows and columns, which a hostile file cannot exceed.
 """

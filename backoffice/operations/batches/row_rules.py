@@ -16,7 +16,7 @@ from backoffice.recipients.comparison import SimilarAccount
 _LISTED = 8  # choices at most that an error names
 _AMOUNT = "amount"
 _IDENTIFIERS = {"account", "account_number", "address", "memo", "receiver_username"}
-"""Fields whose text is sent as it is, and in which another digit pays somebody else."""
+"""Fields whose text is sent as it is, and in which one wrong digit pays somebody else."""
 _RESULTS_OF_ERRORS = {"#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NUM!", "#NULL!"}
 _EXPONENT = re.compile(r"[+-]?\d([.,]\d+)?E[+-]\d+", re.IGNORECASE)
 _BEFORE_COMMA, _AFTER_COMMA = re.compile(r"[+-]?\d{1,3}"), re.compile(r"\d{3}(\.\d+)?")
@@ -67,8 +67,8 @@ def cell_errors(names: Sequence[str], row: FileRow, delimiter: str) -> list[list
     ]
     if beyond := ", ".join(filter(None, row.cells[len(names) :])):
         problem = gettext(
-            "The row has cells beyond the last heading: {cells}. Remove them. In a CSV file, enclose a cell that "
-            'contains a comma in quotation marks: "25,000.00".'
+            "The row has cells beyond the last heading: {cells}. Remove them. In a CSV file, put quotation marks "
+            'around a cell that contains a comma: "25,000.00".'
         )
         found.append(["", problem.format(cells=beyond[:_QUOTED_CELLS])])
     elif rest := _rest_of_amount(names, row, delimiter):
@@ -78,7 +78,7 @@ def cell_errors(names: Sequence[str], row: FileRow, delimiter: str) -> list[list
         )
         found.append([_AMOUNT, problem.format(text=rest)])
     if delimiter and any(_has_rows(text, delimiter, len(names)) for text in row.cells):
-        problem = gettext("A cell contains the next rows, too. Remove the quotation mark at its beginning.")
+        problem = gettext("A cell also contains the next rows. Remove the quotation mark at its beginning.")
         found.append(["", problem])
     return found
 
@@ -86,16 +86,16 @@ def cell_errors(names: Sequence[str], row: FileRow, delimiter: str) -> list[list
 def _cell_problem(name: str, text: str, doubt: CellDoubt | None) -> str:
     if text.upper() in _RESULTS_OF_ERRORS:
         problem = gettext(
-            "The cell has the error {text} of a formula. Correct the formula, or enter a value."
+            "The cell contains the formula error {text}. Correct the formula, or enter a value."
         )
         return problem.format(text=text)
     if doubt == CellDoubt.LONG_NUMBER or (name in _IDENTIFIERS and _EXPONENT.fullmatch(text)):
         return gettext(
-            "A spreadsheet program does not keep all digits of this number. Format the cell as text, then enter them "
-            "again."
+            "A spreadsheet program does not keep all digits of this number. Format the cell as text, then enter the "
+            "digits again."
         )
     if doubt == CellDoubt.DATE and name in _IDENTIFIERS:
-        return gettext("The cell is a date. Format it as text, then enter the value again.")
+        return gettext("The cell contains a date. Format the cell as text, then enter the value again.")
     return ""
 
 

@@ -306,7 +306,7 @@ class OperationKind(ABC, Generic[P]):
     skips_preflight: ClassVar[bool] = False
     # Whether the provider's call has a member for its one-time code.
     takes_otp: ClassVar[bool] = False
-    # The fields of its form that a file of payouts may have as columns; none if it cannot be prepared from a file.
+    # The fields of its form that a file of payments may have as columns; none if it cannot be prepared from a file.
     file_fields: ClassVar[tuple[str, ...]] = ()
     # The one field of its form that says who is paid, beside which a recipient is refused; empty if there is none.
     recipient_field: ClassVar[str] = ""

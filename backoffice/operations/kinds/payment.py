@@ -97,11 +97,11 @@ class PaymentForm(RecipientAccountForm):
         max_length=254,
         help_text=_("The customer who sends the crypto."),
         validators=[
-            # a quoted name may hide characters, and hold what the client refuses when the payment is sent
+            # a quoted local part may hide characters, or contain what the client refuses when the payment is sent
             RegexValidator(
                 r"^[!#-\[\]-~]+\Z",
                 _(
-                    "Use ASCII characters without spaces, quotation marks and backslashes. Write international names "
+                    "Use ASCII characters without spaces, quotation marks or backslashes. Write international names "
                     "as xn--."
                 ),
                 code="not_plain",  # the field has a message of its own for Django's code

@@ -84,8 +84,8 @@ class FileProblem(models.TextChoices):
     ROWS_DISORDERED = (
         "rows_disordered",
         _(
-            "Row {row} of the sheet, or a cell in it, is not in order. Open the file in your spreadsheet program and "
-            "save it."
+            "Row {row} of the sheet, or one of its cells, is out of order. Open the file in your spreadsheet program "
+            "and save it."
         ),
     )
     NO_ROWS = "no_rows", _("The file has no rows below its header.")
@@ -164,7 +164,7 @@ class PayoutFile(models.Model):
 
     @property
     def is_import(self) -> bool:
-        """Whether its rows are recipients, which become one operation; otherwise each is a payout."""
+        """Whether its rows are recipients, which become one operation; otherwise each is a payment."""
         return self.kind == RECIPIENT
 
     @property

@@ -545,7 +545,7 @@ class Refusal(TextChoices):
     )
     RECIPIENT_USERNAME = (
         "recipient_username",
-        _("This user is approved with the username {username} only. Nothing was done. Enter it exactly so."),
+        _("This user is approved as {username} only. Nothing was done. Enter exactly this username."),
     )
     RECIPIENT_ALTERED = (
         "recipient_altered",

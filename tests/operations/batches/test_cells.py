@@ -123,7 +123,7 @@ def test_the_end_of_an_amount_is_not_taken_for_the_next_cell(preparer: User) -> 
 def test_a_row_that_a_quotation_mark_puts_into_a_cell_is_not_lost(preparer: User) -> None:
     rows = ['person.1,NGN,5,"rent', 'person.2,NGN,6,rent"', 'person.3,NGN,7,"for', 'Ada, Lagos"']
     first, second = errors_of(preparer, *rows, header="receiver_username,currency,amount,Note")
-    assert first[""].startswith("A cell contains the next rows, too.")
+    assert first[""].startswith("A cell also contains the next rows.")
     assert second == {}
 
 
@@ -159,7 +159,9 @@ def test_a_text_that_a_spreadsheet_changed_to_a_date_is_an_error(preparer: User)
         page.write_row(1, 0, ("NGN", 5, "person.1"))
         page.write_datetime(1, 3, date(2026, 1, 2), book.add_format({"num_format": "d-m"}))
     (found,) = uploaded(preparer, "payroll.xlsx", content.getvalue()).rows.all()
-    assert found.errors == [["memo", "The cell is a date. Format it as text, then enter the value again."]]
+    assert found.errors == [
+        ["memo", "The cell contains a date. Format the cell as text, then enter the value again."]
+    ]
 
 
 def book_of(*sheets: Sequence[Sequence[str]], hidden: int) -> bytes:
