@@ -23,7 +23,7 @@ for part in backoffice payments_gateway templates static locale deploy manage.py
   cp -R "$part" "$target/"
 done
 find "$target" -name __pycache__ -prune -exec rm -rf {} +
-rm -f "$target"/deploy/*.env "$target"/deploy/postgres-password # what people made beside compose.yml
+rm -f "$target"/deploy/*.env "$target"/deploy/postgres-password # what operators created beside compose.yml
 
 cd "$target"
 "${PYTHON:-python3}" -m venv .venv
