@@ -35,7 +35,7 @@ NOT_AS_SPECIFIED = _("not as specified")
 _PROBLEMS = {
     "missing": _("missing"),
     "string_type": NOT_A_TEXT,
-    "string_too_short": _("empty"),  # no text has another least length than 1
+    "string_too_short": _("empty"),  # the minimum length of every text is 1
     "list_type": _("not a list"),
     "model_type": _("not an object"),
     "dict_type": _("not an object"),

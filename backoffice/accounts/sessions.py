@@ -184,8 +184,8 @@ class StaffRequest(HttpRequest):
 
 
 def check_not_ended(request: StaffRequest) -> None:
-    """For changes of how a person signs in, once the person is locked: the session may have been ended since it was
-    read, such as with a deactivation or a reset of the password. A change would undo that.
+    """Call it after locking the person, before a change of how they sign in: the session may have been ended since it
+    was read, for example by a deactivation or a password reset, which the change would undo.
 
     Raises SessionInterrupted, as Django does for such a session at the end of the request: status 400.
     """

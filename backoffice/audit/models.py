@@ -87,7 +87,7 @@ class Entry(models.Model):
         ]
 
     def detail_of(self, name: str) -> Any:
-        """This member of the detail; None without it. A forged detail may be no object."""
+        """This member of the detail, or None. The detail of a forged entry may be something other than an object."""
         return self.detail.get(name) if isinstance(self.detail, dict) else None
 
     def members(self) -> dict[str, object]:
@@ -100,7 +100,7 @@ class Entry(models.Model):
 
 
 def target_uuid(target_id: str) -> UUID | None:
-    """The id of the object of an entry as a UUID; None if it is none, as a forged one may be."""
+    """The id of the object of an entry as a UUID; None if it is no UUID, as in a forged entry."""
     try:
         return UUID(target_id)
     except ValueError:

@@ -183,7 +183,7 @@ def _entries_after(position: int | None) -> Iterator[Columns]:
         except (
             ValueError,
             DataError,
-        ):  # a forged column may hold a time, and in SQLite JSON, that is none in Python
+        ):  # a forged column may hold a time that Python cannot represent or, in SQLite, invalid JSON
             if size == 1:
                 raise
             size = 1

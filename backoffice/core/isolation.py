@@ -89,7 +89,7 @@ def run_isolated(
 
 def postponed() -> set[Hashable]:
     """The keys that are skipped now because they failed less than a minute ago. Forgets the others: a row that was
-    closed meanwhile is never tried again, and its key may hold much.
+    closed meanwhile is never tried again, and its key may be large.
     """
     now = time.monotonic()
     with _lock:

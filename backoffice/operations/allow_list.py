@@ -424,6 +424,6 @@ def _check(paid: Collection[Paid]) -> None:
             raise RecipientCurrencyError(version.currency)
         if not version.is_payable_on(network):
             raise RecipientNetworkError(version.network)
-        # Exactly: the key ignores case, so that look-alikes have one, and the provider may not.
+        # Compared exactly: the key ignores case, so that look-alikes share one, but the provider may not ignore it.
         if version.type == RecipientType.USER and version.account != username:
             raise RecipientUsernameError(version.account)

@@ -45,8 +45,8 @@ EDGES: dict[Status, frozenset[Status]] = {
 CLOSED = frozenset(status for status, onward in EDGES.items() if not onward)
 OPEN = frozenset(Status) - CLOSED
 BEFORE_SENDING = frozenset({Status.PENDING, Status.APPROVED})
-# What may still be sent. Only one operation with the same content has one of them: one that is being sent may return to
-# approved, so an equal one beside it would keep it from doing so.
+# What may still be sent. Of the operations with the same content, only one has one of these statuses: one that is being
+# sent may return to approved, which an equal one would prevent.
 TO_SEND = BEFORE_SENDING | {Status.SENDING}
 IN_FLIGHT = frozenset({Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW})
 AWAITING_PROVIDER = frozenset({Status.PROCESSING, Status.UNKNOWN})

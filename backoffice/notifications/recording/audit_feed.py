@@ -73,7 +73,7 @@ def _entries_after(position: int) -> tuple[list[Entry], int | None]:
     following = Entry.objects.filter(position__gt=position).order_by("position")
     try:
         entries = list(following[:ENTRIES_AT_ONCE])
-    except (ValueError, DataError):  # a forged column may hold a time that Python has not
+    except (ValueError, DataError):  # a forged column may hold a time that Python cannot represent
         positions = list(following.values_list("position", flat=True)[:ENTRIES_AT_ONCE])
         return [entry for one in positions for entry in _readable(one)], positions[-1]
     return entries, entries[-1].position if entries else None
@@ -88,7 +88,7 @@ def _readable(position: int) -> list[Entry]:
 
 
 def _add_all(outbox: Outbox, people: People, entry: Entry) -> None:
-    """Add what an entry gives; a forged one that cannot be read must not keep back the messages of all others."""
+    """Add the messages of an entry. One that cannot be read must not hold back the messages of all others."""
     try:
         for event in EVENTS[Action(entry.action)]:
             _add(outbox, people, entry, event)

@@ -215,7 +215,7 @@ def _check_order(number: int, cells: Sequence[Mapping[str, Any]], *, after: int)
 
 
 def _check_formulas(number: int, row: Any) -> None:
-    """Raises UnreadableFileError for a formula that no spreadsheet program has computed. Its result may be no text."""
+    """Raises UnreadableFileError for a formula that no spreadsheet program has computed. An empty text is a result."""
     from openpyxl.worksheet._reader import FORMULA_TAG, VALUE_TAG
 
     for cell in row:
@@ -226,7 +226,7 @@ def _check_formulas(number: int, row: Any) -> None:
 
 
 def _sheet_row(number: int, cells: Sequence[Mapping[str, Any]]) -> FileRow:
-    """As many cells as are not empty, at most one more than a file may have."""
+    """The cells up to the last that is not empty, at most one more than a file may have."""
     values = {cell["column"] - 1: cell["value"] for cell in cells}
     texts = {place: text for place, value in values.items() if (text := _cell_text(value))}
     width = min(max(texts, default=-1), MAX_COLUMNS) + 1

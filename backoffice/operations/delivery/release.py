@@ -269,7 +269,7 @@ def _add_code(release: Release, code: str | None) -> None:
 def _use_up(code: str | None, release: Release) -> None:
     """Record that the entered code is used. Raises OtpUsedError.
 
-    After the audit entry, as where the approval comes first: whoever needs both locks takes them in one order.
+    Call it after the audit entry, as an approval with a release does: both locks are then always taken in one order.
     """
     if code is not None:
         one_time_codes.remember_entered(code, release.operation, release.expires_at)

@@ -455,7 +455,7 @@ def _report(ours: Sequence[JournalPosition], seen: SeenDatabase | None, database
 
 
 def _lock_released() -> None:
-    """Operations and orders of several releases are locked before the audit log, as in every service that does both."""
+    """Operations and bulk releases are locked before the audit log, as in every service that locks both."""
     released = Q(pk__in=Release.objects.values("operation"))
     list(Operation.objects.locked().filter(released).order_by("pk").only("pk"))
     list(BulkRelease.objects.select_for_update(no_key=True).filter(is_pending=True).order_by("pk").only("pk"))
@@ -486,7 +486,7 @@ def _log_lost(lost: Sequence[LostAttempt]) -> None:
 
 
 def _withdraw_releases() -> None:
-    """Delete every release, also one whose rows cannot be read: it must neither stay nor roll back the finding."""
+    """Delete every release, also one whose rows cannot be read: it must neither remain nor roll back what was found."""
     for pk in list(Release.objects.order_by("pk").values_list("pk", flat=True)):
         try:
             with transaction.atomic():

@@ -42,7 +42,7 @@ _PLAIN_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?")
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""What no font shows, although Unicode counts it among letters, marks and symbols."""
+"""Characters that no font shows, although Unicode counts them among letters, marks and symbols."""
 _EXACT_TEXT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 

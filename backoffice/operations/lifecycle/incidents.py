@@ -154,7 +154,7 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
     policy.check_permission(actor, permissions.ACKNOWLEDGE)
     if not note.strip():
         raise NoteMissingError
-    # Without its key: whoever raises a further incident has the audit log already, and refers to this one.
+    # Without locking its key: whoever raises a further incident has locked the audit log, and refers to this one.
     found = Incident.objects.select_for_update(of=("self",), no_key=True).select_related(
         "operation", "transaction", "pause", "destination"
     )

@@ -1,4 +1,4 @@
-"""A bulk release that ended early says why. Null beside it is what older processes write."""
+"""Store why a bulk release ended early. Older processes leave the column null."""
 
 from django.db import migrations, models
 

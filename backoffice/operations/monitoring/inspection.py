@@ -220,8 +220,8 @@ def _finding(rule: IntegrityCheck, scope: InspectionScope) -> IntegrityCheckResu
 
 
 def _ends_inspection(exc: Exception) -> bool:
-    """Whether nothing more can be read: a database that is unavailable breaks no rule, nor does one that had an error
-    in a transaction.
+    """Whether the inspection must end: an unavailable database is no violation of a rule, and after an error within a
+    transaction nothing more can be read.
     """
     return isinstance(exc, Error) and (connection.in_atomic_block or is_database_unavailable(exc))
 

@@ -247,7 +247,7 @@ def _recorded_attempts(path: Sequence[tuple[str, str]]) -> int:
 
 
 def _recorded_transitions(chunk: Sequence[UUID]) -> dict[str, list[tuple[str, str]]]:
-    """Action and resulting status of each entry that has one, in order, by operation id. What is no text is none."""
+    """Action and resulting status of each entry with a status, in order, by operation id; empty if it is no text."""
     entries = Entry.objects.filter(
         target_type=Operation._meta.label_lower,
         target_id__in=[str(pk) for pk in chunk],

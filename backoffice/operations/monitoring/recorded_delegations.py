@@ -36,7 +36,7 @@ def altered_delegations() -> list[str]:
 
 def _recorded() -> dict[str, _Agreed]:
     """The person, the stand-in and the operation of each delegation in the audit log, by the delegation's id: as
-    the newest entry has it. One that cannot be read agrees on nothing.
+    the newest entry has it. An entry that cannot be read counts as empty.
     """
     entries = _entries(Action.DELEGATION_AGREED).values_list("target_id", "detail")
     details = ((pk, detail if isinstance(detail, dict) else {}) for pk, detail in entries)

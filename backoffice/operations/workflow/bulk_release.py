@@ -173,7 +173,7 @@ def release_pending(pk: UUID) -> None:
 
     An order without a valid seal, or that the audit log does not show, releases nothing and raises an incident. Why
     one operation was refused is recorded for it, and the others go on, also after an unforeseen error; what concerns
-    them all is recorded for the order and ends it, as its age does, and the page offers to continue.
+    them all, such as the age of the order, is recorded for the order and ends it, and the page offers to continue.
     """
     lease = acquire_lease(f"release:{pk.hex}", LEASE_DURATION)
     if lease is None:

@@ -256,7 +256,7 @@ def payout_file_check(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 @transaction.atomic
 def _start_check(request: StaffRequest, pk: UUID, mapping: dict[str, str]) -> None:
-    """Check the rows, unless they are being checked: a check that runs is not to meet the columns of another one."""
+    """Check the rows, unless they are being checked already: the columns must not change during a check."""
     locked = files.own_file(pk, request.user)
     if locked.state != FileState.CHECKING:
         files.check_columns(pk, actor=request.user, mapping=mapping)
