@@ -434,17 +434,16 @@ def test_what_concerns_every_operation_ends_the_order_and_can_be_continued(
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).count() <= 1
     bulk_release.refresh_from_db()
     auditor_sees = text_of(sign_in(Client(), auditor).get(bulk_release.get_absolute_url()))
-    assert (
-        f"Sending ended early. Reason given to {approver}: {bulk_release.reason.split('.')[0]}"
-        in auditor_sees
-    )
+    reason = bulk_release.reason.split(".")[0]
+    given = f"Reason given to {approver} for operations that are still waiting: {reason}"
+    assert given in auditor_sees
     refused = as_approver.post(bulk_release.get_absolute_url())
     assert not BulkRelease.objects.filter(is_pending=True).exists(), (
         "the page says why it cannot be continued"
     )
     if cause == "administrators":
         assert "Two administrators must be active" in text_of(refused)
-        early = "Sending ended early. Two administrators must be active first."
+        early = "Sending ended early. For operations that are still waiting: Two administrators must"
         assert early in text_of(as_approver.get(bulk_release.get_absolute_url()))
         settings.ADMINISTRATORS_TO_SEND = 0
         as_approver.post(bulk_release.get_absolute_url())
