@@ -166,6 +166,12 @@ BATCHES = (
         f"{_BULK}::test_an_unforeseen_error_of_one_operation_does_not_stop_those_behind_it",
     ),
     Safeguard(
+        "an order of which nothing can be released ends",
+        "backoffice.operations.workflow.bulk_release:_release_next",
+        {"(set(results) == {None} or len(waiting) <= at_once)": "len(waiting) <= at_once"},
+        f"{_BULK}::test_an_order_ends_if_nothing_of_a_turn_can_be_released",
+    ),
+    Safeguard(
         "an old order ends although an operation of it fails",
         "backoffice.operations.workflow.bulk_release:_release_next",
         {"        policy.check_second_factor(bulk_release.second_factor_at, within=ORDER_VALID)\n": ""},

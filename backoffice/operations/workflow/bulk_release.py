@@ -157,7 +157,7 @@ def release_with_code(
     released = 0
     for item in waiting_for_code(bulk_release)[:_TRIED_WITH_CODE]:
         try:
-            released += _release_one(item, actor, second_factor_at, otp=otp)
+            released += _release_one(item, actor, second_factor_at, otp=otp) is True
         except _STOPPING:
             if not released:
                 raise
@@ -172,8 +172,9 @@ def release_pending(pk: UUID) -> None:
     one process at a time does it.
 
     An order without a valid seal, or that the audit log does not show, releases nothing and raises an incident. Why
-    one operation was refused is recorded for it, and the others go on, also after an unforeseen error; what concerns
-    them all, such as the age of the order, is recorded for the order and ends it, and the page offers to continue.
+    one operation was refused is recorded for it, and the others go on; what concerns them all, such as the age of the
+    order, is recorded for the order and ends it, and the page offers to continue. After an unforeseen error of an
+    operation the others go on too, and it keeps waiting; the order ends once nothing else can be released.
     """
     lease = acquire_lease(f"release:{pk.hex}", LEASE_DURATION)
     if lease is None:
@@ -198,8 +199,12 @@ def _release_next(pk: UUID) -> bool:
         policy.check_second_factor(bulk_release.second_factor_at, within=ORDER_VALID)
         lifetime = release_lifetime(bulk_release.items.waiting().counts_to_release())
         terms = OrderTerms(lifetime, ORDER_VALID)
-        for item in waiting[:at_once]:
+        results = [
             _release_one(item, bulk_release.released_by, bulk_release.second_factor_at, terms=terms)
+            for item in waiting[:at_once]
+        ]
+        if None in results and (set(results) == {None} or len(waiting) <= at_once):
+            waiting, refusal = [], OperationError(Refusal.INTERNAL_ERROR).refusal
     except (AlteredRecordError, *_STOPPING) as exc:
         logger.warning("The %s ended early: %s", bulk_release, exc)
         waiting, refusal = [], exc.refusal
@@ -346,7 +351,8 @@ def _release_one(
     *,
     otp: SecretStr | None = None,
     terms: OrderTerms | None = None,
-) -> bool:
+) -> bool | None:
+    """Whether the operation is released now; None after an unforeseen error, which is only logged."""
     try:
         release_operation(
             item.operation_id,
@@ -369,9 +375,8 @@ def _release_one(
     except InterfaceError:
         raise  # the connection is gone, so no operation is the cause
     except Exception:
-        # Any other: the operations behind this one must still be released.
+        # Any other: the operations behind this one must still be released. The cause may be common to all of them, such
+        # as a file of keys that cannot be read, so it is recorded for none: all can be continued once it is mended.
         logger.exception("The release of operation %s failed", item.operation_id)
-        internal_error = OperationError(Refusal.INTERNAL_ERROR)
-        BulkReleaseItem.objects.filter(pk=item.pk).update(refusal=internal_error.refusal)
-        return False
+        return None
     return True

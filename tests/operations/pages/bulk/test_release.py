@@ -48,6 +48,7 @@ from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow import bulk_release as bulk_release_workflow
 from backoffice.operations.workflow.bulk_release import (
     ORDER_VALID,
+    continue_bulk_release,
     release_pending,
     release_with_code,
     start_bulk_release,
@@ -766,10 +767,28 @@ def test_an_unforeseen_error_of_one_operation_does_not_stop_those_behind_it(
     monkeypatch.setattr(bulk_release_workflow, "release_operation", fail_for_the_first)
     release_pending(bulk_release.pk)
     assert {one.operation_id for one in Release.objects.all()} == {one.pk for one in others}
-    assert not BulkRelease.objects.get().is_pending
-    assert [item.refusal for item in bulk_release.items.all()] == [{"code": "internal_error"}, None, None]
+    bulk_release.refresh_from_db()
+    assert (bulk_release.is_pending, bulk_release.refusal) == (False, {"code": "internal_error"})
     assert "Internal error in Countersign" in text_of(as_approver.get(bulk_release.get_absolute_url()))
     assert "ZeroDivisionError" in caplog.text
+    monkeypatch.setattr(bulk_release_workflow, "release_operation", release_operation)
+    continue_bulk_release(bulk_release, actor=approver, second_factor_at=timezone.now())
+    release_pending(bulk_release.pk)
+    assert Release.objects.filter(operation=first).exists()
+    bulk_release.refresh_from_db()
+    assert bulk_release.refusal is None
+
+
+def test_an_order_ends_if_nothing_of_a_turn_can_be_released(
+    preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the next turn would begin with the same operations, at once and again and again."""
+    monkeypatch.setattr(bulk_release_workflow, "_AT_ONCE", 1)
+    monkeypatch.setattr(bulk_release_workflow, "release_operation", lambda *_args, **_options: 1 / 0)
+    bulk_release = start(*(approved_conversion(preparer, approver) for _ in range(3)), actor=approver)
+    release_pending(bulk_release.pk)
+    bulk_release.refresh_from_db()
+    assert (bulk_release.is_pending, bulk_release.refusal) == (False, {"code": "internal_error"})
 
 
 def test_what_was_released_long_before_two_people_resume_is_not_sent(
