@@ -9,9 +9,10 @@ response contained a transaction id is matched by that id. Otherwise a transacti
 * no other attempt has claimed it (one transaction belongs to at most one attempt: a unique index).
 
 A single candidate is still rejected when the balance after it equals the balance we saw before sending, when
-it is older than the watermark and the provider did not accept our request, or when it has no time. A few seconds
-older counts as newer; if another attempt of the balance was open meanwhile, only where the balance before it is the
-one we saw before sending. Several candidates are never resolved automatically: people decide.
+it is older than the watermark and the provider did not accept our request, when it has no time, or when its recipient
+is merely similar. A few seconds older counts as newer; if another attempt of the balance was open meanwhile, only
+where the balance before it is the one we saw before sending. Several candidates are never resolved automatically:
+people decide.
 """
 
 from collections.abc import Callable, Sequence
@@ -109,6 +110,8 @@ def find_match(operation: Operation, attempt: Attempt, reading: ListReading | No
             found = own + find_candidates(operation, attempt, partial(kind.is_match, payload), reading)
             is_new = len(found) == 1 and not own
             mismatch = _mismatch(operation, attempt, found[0]) if is_new else None
+            if is_new and mismatch is None and kind.is_similar_only(payload, found[0]):
+                mismatch = MismatchReason.RECEIVER_IN_OTHER_CASE
             return MatchResult(now, found, mismatch_reason=mismatch)
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)

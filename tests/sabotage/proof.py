@@ -236,6 +236,15 @@ PROOF = (
         ),
     ),
     Safeguard(
+        "a transfer to a name in another case is not claimed",
+        "backoffice.operations.matching:find_match",
+        {"and kind.is_similar_only(payload, found[0])": "and False"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_transfer_to_a_name_in_another_case_is_left_to_"
+            "people[Ada.Obi-unknown]"
+        ),
+    ),
+    Safeguard(
         "without a balance that also holds beside one that was closed while the list was read",
         "backoffice.operations.matching:_was_sent_beside_another",
         {"timedelta() if attempt.watermark_balance is not None else LONGEST_READING": "timedelta()"},

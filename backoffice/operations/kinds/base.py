@@ -458,6 +458,10 @@ class MoneyKind(OperationKind[P]):
             return False  # most of a list: found without putting each field into words
         return all(field_match.matches is not False for field_match in self.match_fields(payload, record))
 
+    def is_similar_only(self, payload: P, record: TransactionRecord) -> bool:
+        """Whether a transaction that `is_match` finds may still be another's, so that people decide, not a claim."""
+        return False
+
 
 class LocalKind(OperationKind[P]):
     """Changes something here: the last approval applies it, mostly in its own transaction, and nothing is sent."""

@@ -136,3 +136,7 @@ class TransferKind(MoneyKind[TransferPayload]):
         if user_key(record.username.strip()) == user_key(payload.receiver_username):
             receiver = replace(receiver, matches=True)
         return [*common_match_fields("transfer", self.debit(payload), record), receiver]
+
+    def is_similar_only(self, payload: TransferPayload, record: TransactionRecord) -> bool:
+        """Whether the named receiver differs in case. The specification does not say if this can be another user."""
+        return record.username.strip() not in {"", payload.receiver_username}

@@ -423,6 +423,10 @@ class MismatchReason(TextChoices):
         "older_and_other_balance",
         _("it is older than this attempt, and the balance before it differs"),
     )
+    RECEIVER_IN_OTHER_CASE = (
+        "receiver_in_other_case",
+        _("its receiver differs in upper and lower case, so it may be another user"),
+    )
 
 
 class CheckResult(TextChoices):

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import Error as DatabaseError
-from django.db.models import Count, Min
+from django.db.models import Count, Max, Min
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -67,7 +67,7 @@ class _MetricsCollector(Collector):
         yield _gauge("releases_waiting", "Releases that no worker has claimed yet", Release.objects.count())
         yield _gauge(
             "releases_standstill_seconds",
-            "Longest time for which nothing was sent from a balance with waiting releases; 0 if none wait",
+            "Longest time for which a release is blocked, or nothing left a balance with releases; 0 if none wait",
             _longest_standstill(now),
         )
         yield from _mirror()
@@ -85,16 +85,18 @@ class _MetricsCollector(Collector):
 
 def _longest_standstill(now: datetime) -> float:
     """In seconds. A long queue that is being sent does not stand still, however old its last release is."""
-    queues = Release.objects.order_by().values_list("balance").annotate(oldest=Min("released_at"))
+    queues = (
+        Release.objects.order_by().values_list("balance").annotate(Min("released_at"), Min("blocked_since"))
+    )
     since: list[datetime] = []
-    for balance, oldest in queues:
-        last = (
-            Attempt.objects.filter(balance=balance)
-            .order_by("-pk")
-            .values_list("started_at", flat=True)
-            .first()
+    for balance, oldest, blocked_since in queues:
+        later = (
+            Attempt.objects.filter(balance=balance, started_at__gt=oldest)
+            if balance
+            else Attempt.objects.none()
         )
-        since.append(max(oldest, last) if last else oldest)
+        since.append(later.aggregate(at=Max("started_at"))["at"] or oldest)
+        since += [blocked_since] if blocked_since else []
     return (now - min(since)).total_seconds() if since else 0.0
 
 

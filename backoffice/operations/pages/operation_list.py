@@ -280,7 +280,7 @@ def _waiting_page(person: User, filters: OperationFilter, cursor: str | None) ->
 def waiting_operations(person: User, form: OperationFilterForm) -> QuerySet[Operation]:
     """What waits for this user, as the list filters it, with the rows of each batch instead of it. `form` is valid."""
     visible, filters = selectors.visible_operations(person), form.in_every_tab(person)
-    if filters.kind != BatchKind.name and not filters.text:
+    if filters.batch or (filters.kind != BatchKind.name and not filters.text):
         return form.chosen(person).apply(visible)
     waiting = waiting_for(person)
     alone = filters.apply(visible.filter(waiting.alone))

@@ -15,6 +15,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import AnotherPayment
+from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.matching import claim_transaction, find_match
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import CheckResult
@@ -111,6 +112,23 @@ def test_without_a_balance_the_same_holds_beside_an_attempt_that_was_closed_whil
     assert attempt.watermark_provider_time
     earlier = attempt.watermark_provider_time - timedelta(seconds=3)
     assert confirmed(operation, provider, record("T-7", createdAt=earlier.isoformat())).status == status
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("", Status.SUCCEEDED), ("ada.obi", Status.SUCCEEDED), ("Ada.Obi", Status.UNKNOWN)]
+)
+def test_a_transfer_to_a_name_in_another_case_is_left_to_people(
+    provider: StubProvider, preparer: User, approver: User, name: str, status: Status
+) -> None:
+    """It stops a second payment as a similar one (`look_alikes`), but may have been made to another user."""
+    content = TransferPayload(receiver_username="ada.obi", currency="NGN", amount=Decimal(100), memo="")
+    provider.answer_post = lambda: (502, "bad gateway")
+    operation = factories.approve(factories.prepared_of_kind("transfer", content, preparer), approver)
+    factories.release(operation, approver)
+    send.send_operation(operation.pk)
+    let_pass(listing_delay())
+    found = record("T-7", type="transfer", amount=100, username=name)
+    assert confirmed(operation, provider, found).status == status
 
 
 def test_a_candidate_that_may_predate_an_accepted_attempt_is_rejected(

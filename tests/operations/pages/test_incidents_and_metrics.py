@@ -20,7 +20,7 @@ from backoffice.operations import jobs
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import Heartbeat, Incident, Inspection
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from tests import factories
@@ -271,6 +271,9 @@ def test_a_long_queue_stands_still_only_if_nothing_leaves_its_balance(
     assert metrics_of(client)["countersign_releases_standstill_seconds"] >= 600
     Attempt.objects.update(balance="NGN")
     assert 60 <= metrics_of(client)["countersign_releases_standstill_seconds"] < 120
+    a_while_ago = timezone.now() - timedelta(minutes=5)
+    Release.objects.update(blocker=Blocker.INTERNAL_ERROR, blocked_since=a_while_ago)
+    assert 300 <= metrics_of(client)["countersign_releases_standstill_seconds"] < 360
     Release.objects.all().delete()
     assert metrics_of(client)["countersign_releases_standstill_seconds"] == 0
 

@@ -174,6 +174,17 @@ def test_all_approved_are_those_of_the_batches_that_the_list_shows(
     ]
 
 
+@pytest.mark.parametrize("text", ["payroll.csv", "person.2"])
+def test_within_a_batch_only_the_rows_are_selected_that_the_list_shows(
+    as_approver: Client, preparer: User, approver: User, text: str
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    query = f"?tab=waiting&batch={batch.reference}&text={text}"
+    shown = as_approver.get(f"/operations/{query}").context["page"].rows
+    selection = as_approver.get(f"{SEND}{query}").context["selection"]
+    assert [one.pk for one in selection.operations] == [one.pk for one in shown]
+
+
 def test_totals_are_exact_whatever_the_decimals() -> None:
     amounts = ("12345678901.123456789012345678", "0.000000000000000001")
     operations = [Operation(kind="transfer", currency="ETH", amount=Decimal(amount)) for amount in amounts]
