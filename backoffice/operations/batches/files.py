@@ -23,6 +23,7 @@ from backoffice.operations.batches.columns import (
     without_errors,
 )
 from backoffice.operations.batches.reading import (
+    KNOWN_DELIMITERS,
     FileRow,
     UnreadableFileError,
     check_name,
@@ -138,6 +139,7 @@ def file_of_errors(file: PayoutFile) -> bytes:
     Uploaded again once it is corrected, its columns are those that were chosen for this one.
     """
     content, suffix = bytes(file.content), format_of(file.name)
+    delimiter = delimiter_of(content) if suffix == "csv" else ","
     labels = columns_of(file).labels
     errors = {row.number: _errors_text(row, labels) for row in file.rows.filter(has_errors=True)}
     header, *rows = _with_empty_rows(read_rows(content))
@@ -147,7 +149,7 @@ def file_of_errors(file: PayoutFile) -> bytes:
         _without(dropped, header.cells),
         ((_without(dropped, row.cells), errors.get(row.number, "")) for row in rows),
         suffix,
-        delimiter=delimiter_of(content) if suffix == "csv" else ",",
+        delimiter=delimiter if delimiter in KNOWN_DELIMITERS else ",",
     )
 
 

@@ -20,6 +20,7 @@ from backoffice.operations.models.batches import MAX_CELL, MAX_ROWS, FileProblem
 MAX_MEGABYTES = 4
 MAX_COLUMNS = 60
 LAST_ROW = 1_048_576  # of a sheet in any spreadsheet program
+KNOWN_DELIMITERS = ",;\t"  # without a first line that declares another
 EXACT_DIGITS = 15  # of a number in a spreadsheet program; it replaces the others by zeros
 # Of all parts of a workbook together, unpacked: a file of 5,000 rows has less than a third.
 MAX_UNPACKED = 24_000_000
@@ -119,7 +120,7 @@ def _delimiter_and_table(text: str) -> tuple[str, str]:
     """
     if declared := _DECLARATION.match(text):
         return declared[1], text[declared.end() :]
-    return max(",;\t", key=lambda one: _header_width(text, one)), text
+    return max(KNOWN_DELIMITERS, key=lambda one: _header_width(text, one)), text
 
 
 def _header_width(text: str, delimiter: str) -> int:
@@ -260,7 +261,7 @@ def _without_empty_end(cells: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _cell_text(value: object) -> str:
-    """The text of a cell; a number exactly as a spreadsheet shows it, without grouping or exponent."""
+    """The text of a cell; a number as it is stored, without grouping or exponent."""
     match value:
         case None:
             return ""

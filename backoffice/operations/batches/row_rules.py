@@ -74,7 +74,7 @@ def cell_errors(names: Sequence[str], row: FileRow, delimiter: str) -> list[list
     elif rest := _rest_of_amount(names, row, delimiter):
         problem = gettext(
             "The next cell is {text}. If it belongs to the amount, enclose the whole amount in quotation marks: "
-            '"25,000.00". Otherwise remove the commas at the end of the row.'
+            '"25,000.00". Otherwise enter the amount with its decimals: 850.00.'
         )
         found.append([_AMOUNT, problem.format(text=rest)])
     if delimiter and any(_has_rows(text, delimiter, len(names)) for text in row.cells):
@@ -92,7 +92,7 @@ def _cell_problem(name: str, text: str, doubt: CellDoubt | None) -> str:
     if doubt == CellDoubt.LONG_NUMBER or (name in _IDENTIFIERS and _EXPONENT.fullmatch(text)):
         return gettext(
             "A spreadsheet program does not keep all digits of this number. Format the cell as text, then enter the "
-            "digits again."
+            "digits again. Round the result of a formula."
         )
     if doubt == CellDoubt.DATE and name in _IDENTIFIERS:
         return gettext("The cell contains a date. Format the cell as text, then enter the value again.")

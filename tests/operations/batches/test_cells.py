@@ -95,6 +95,16 @@ def test_a_file_of_errors_keeps_the_cells_beyond_the_headings(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_file_of_errors_can_be_read_whatever_separated_the_cells(sign_in: SignIn, preparer: User) -> None:
+    text = b"sep=|\ncurrency|receiver_username|amount\nNGN|person.1|much\n"
+    file = uploaded(preparer, "payroll.csv", text)
+    content = sign_in(Client(), preparer).get(f"{file.get_absolute_url()}errors/").content
+    header, wrong = [one.cells for one in reading.read_rows(content)]
+    assert header == ("currency", "receiver_username", "amount", "errors")
+    assert wrong[:3] == ("NGN", "person.1", "much")
+
+
+@pytest.mark.django_db(transaction=True)
 def test_empty_cells_at_the_end_of_a_row_are_harmless(preparer: User) -> None:
     assert errors_of(preparer, "person.1,NGN,25000,rent,,,", "person.2,NGN,25,rent,,") == [{}, {}]
 
