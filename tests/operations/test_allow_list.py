@@ -523,10 +523,10 @@ def test_a_user_is_paid_under_exactly_the_approved_name(
         lambda: factories.approve(batch, approver),
     ]
     for refused in refusals:
-        with pytest.raises(errors.RecipientUsernameError, match=r"username ngozi\.eze only"):
+        with pytest.raises(errors.RecipientUsernameError, match=r"approved as ngozi\.eze only"):
             refused()
     field, problem = payouts.checked(preparer, file).rows.get().errors[0]
-    assert (field, "username ngozi.eze only" in problem) == ("receiver_username", True)
+    assert (field, "approved as ngozi.eze only" in problem) == ("receiver_username", True)
     exact = SAMPLES["transfer"].model_copy(update={"amount": Decimal("61000.00")})
     assert factories.prepared_of_kind("transfer", exact, preparer)
 
