@@ -45,7 +45,7 @@ PREPARER, APPROVER, AUDITOR = "Tunde Bello", "Amara Okafor", "Ngozi Eze"
 ADMINISTRATORS = ("Bisi Ojo", "Chidi Nwosu")
 NOT_EXECUTED_ANSWER, UNREADABLE = (422, '{"message": "no"}'), (502, "bad gateway")
 MATCHED_AFTER = timedelta(minutes=2)  # no transaction is matched with an unknown outcome sooner
-ROUNDS = 10  # of the sweeper, until everything that can end has ended
+ROUNDS = 25  # of the sweeper, until everything that can end has ended
 # The provider accepts each one-time code once.
 _codes = itertools.count(1 if sys.argv[-1] == "make" else 500_000)
 
