@@ -16,7 +16,7 @@ from backoffice.ledger import accounts as ledger
 from backoffice.operations.delivery.release import withdraw_release
 from backoffice.operations.errors import HolderChangedError, RecipientAlteredError
 from backoffice.operations.kinds.base import Payload
-from backoffice.operations.kinds.form_fields import NameComparison, RecipientAccountPayload, compare_names
+from backoffice.operations.kinds.form_fields import RecipientAccountPayload, is_same_holder
 from backoffice.operations.models.holds import HolderChange
 from backoffice.operations.models.operations import Release
 from backoffice.recipients.models import RecipientState
@@ -47,7 +47,7 @@ def check_unchanged(release: Release, payload: Payload) -> dict[str, str]:
     if holder.cause:
         return dict(holder.cause)
     name = storable_text(holder.name)[:_LONGEST_NAME]
-    is_approved = compare_names(payload.account_name, name) is NameComparison.EXACT
+    is_approved = is_same_holder(payload.account_name, name)
     if not is_approved and name not in (release.holder_names or ()):
         raise FoundHolderError(payload.account_name, name)
     return {}

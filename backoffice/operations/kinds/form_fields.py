@@ -206,7 +206,16 @@ def balance_problem(amount: Decimal, currency: str) -> str:
 
 
 _TITLES = {"MR", "MRS", "MS", "MISS", "DR", "CHIEF", "ENGR", "ALHAJI", "ALHAJA"}
-_LEGAL_FORMS = {"LTD", "LIMITED", "PLC", "INC", "CO", "COMPANY", "ENTERPRISES", "VENTURES"}
+# "Enterprises" and "Ventures" are part of a registered business name, which is not its owner's.
+_LEGAL_FORMS = {
+    "LTD": "LIMITED",
+    "LIMITED": "LIMITED",
+    "PLC": "PLC",
+    "INC": "INC",
+    "CO": "COMPANY",
+    "COMPANY": "COMPANY",
+}
+_APOSTROPHES = re.compile("['`\u2019\u02bc]")
 
 
 class NameComparison(Enum):
@@ -220,17 +229,27 @@ def compare_names(typed: str, held: str) -> NameComparison:
 
     Case, accents, punctuation, titles and the legal form do not count.
     """
-    first, second = _significant_words(typed), _significant_words(held)
+    first, second = (_words(name) - set(_LEGAL_FORMS.values()) or _words(name) for name in (typed, held))
     if first == second and first:
         return NameComparison.EXACT
     shorter, longer = sorted((first, second), key=len)
     return NameComparison.CLOSE if shorter and shorter <= longer else NameComparison.DIFFERENT
 
 
-def _significant_words(name: str) -> frozenset[str]:
-    ascii_only = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    found = re.findall(r"[A-Z0-9]+", ascii_only.upper().replace("'", ""))
-    return frozenset(found) - _TITLES - _LEGAL_FORMS or frozenset(found)
+def is_same_holder(approved: str, current: str) -> bool:
+    """Whether both name one holder: the same words, the legal form among them, since a person and the company of that
+    name are two.
+    """
+    words = _words(approved)
+    return bool(words) and words == _words(current)
+
+
+def _words(name: str) -> frozenset[str]:
+    """The words of a name without titles, and each legal form written in one way. In any script."""
+    letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
+    found = re.findall(r"[^\W_]+", _APOSTROPHES.sub("", letters).upper())
+    words = frozenset(_LEGAL_FORMS.get(word, word) for word in found)
+    return words - _TITLES or words
 
 
 class RecipientAccountPayload(Payload):
@@ -487,7 +506,7 @@ class RecipientAccountForm(KindForm):
     def _outdated_saved_name(self, key: str, holder: str) -> str:
         """The name saved with the account, if it differs from the holder's; empty otherwise."""
         saved = version_in_effect(key) if self.registered is None else self.registered.get(key)
-        if saved is None or compare_names(saved.name, holder) is NameComparison.EXACT:
+        if saved is None or is_same_holder(saved.name, holder):
             return ""
         return saved.name
 

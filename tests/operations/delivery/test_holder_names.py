@@ -70,7 +70,11 @@ def test_the_approved_name_is_sent(
     assert Attempt.objects.get().name_not_checked is None
 
 
-@pytest.mark.parametrize("name", [OTHER_NAME, "ADA OBI", ""], ids=["different", "close", "no account"])
+@pytest.mark.parametrize(
+    "name",
+    [OTHER_NAME, "ADA OBI", f"{APPROVED_NAME} LTD", f"{APPROVED_NAME} ENTERPRISES", ""],
+    ids=["different", "close", "company", "business name", "no account"],
+)
 def test_a_name_that_changed_since_the_approval_holds_the_payment(
     bank: StubProvider, preparer: User, approver: User, ada: RecipientVersion, name: str
 ) -> None:

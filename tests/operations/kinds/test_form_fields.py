@@ -16,9 +16,12 @@ from backoffice.accounts.models import User
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.form_fields import (
+    NameComparison,
     OneLineField,
     TypedAmountField,
     amount_field,
+    compare_names,
+    is_same_holder,
     parse_typed_amount,
 )
 from backoffice.operations.kinds.registry import KINDS
@@ -342,3 +345,29 @@ def test_back_keeps_what_was_typed_into_every_form(
 
 def test_every_kind_has_something_typed() -> None:
     assert set(TYPED) == set(WITH_A_FORM)
+
+
+@pytest.mark.parametrize(
+    ("typed", "held", "match", "same_holder"),
+    [
+        ("Obi, Ada", "MRS ADA OBI", NameComparison.EXACT, True),
+        ("Okonkwo Ltd", "OKONKWO LIMITED", NameComparison.EXACT, True),
+        ("Okonkwo", "OKONKWO LIMITED", NameComparison.EXACT, False),
+        ("Okonkwo", "OKONKWO ENTERPRISES", NameComparison.CLOSE, False),
+        ("Kola Ltd", "KOLA VENTURES LTD", NameComparison.CLOSE, False),
+        ("Ada Obi", "ADA CHIDINMA OBI", NameComparison.CLOSE, False),
+        ("Ada Obi", "ADA EZE", NameComparison.DIFFERENT, False),
+        ("Company Ltd", "COMPANY LIMITED", NameComparison.EXACT, True),
+        ("O\u2019Brien", "O'BRIEN", NameComparison.EXACT, True),
+        ("Renée Ọláìyá", "OLAIYA RENEE", NameComparison.EXACT, True),
+        ("李 Ltd", "李 LIMITED", NameComparison.EXACT, True),
+        ("李 Ltd", "王 LTD", NameComparison.DIFFERENT, False),
+        ("李", "王", NameComparison.DIFFERENT, False),
+        ("-", "--", NameComparison.DIFFERENT, False),
+    ],
+)
+def test_a_business_name_is_not_its_owners(
+    typed: str, held: str, match: NameComparison, same_holder: bool
+) -> None:
+    assert compare_names(typed, held) is match
+    assert is_same_holder(typed, held) is same_holder
