@@ -648,7 +648,7 @@ def test_a_version_that_waits_is_named_on_the_policies_and_on_a_draft(
     assert "Only the version that is approved first takes effect." in shown
     put_in_effect({"levels": [{"needed": 1}]})
     shown = page(as_administrator, DRAFT)
-    assert shown.count("Cannot be approved: another version took effect since.") == 2
+    assert shown.count("Cannot be approved: another version has taken effect since.") == 2
     assert "Only the version that is approved first takes effect." not in shown
 
 

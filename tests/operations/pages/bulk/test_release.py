@@ -150,7 +150,7 @@ def test_the_confirmation_of_a_batch_names_it_and_its_file(
     assert "<h1>Send 2 operations</h1>" in part, "another filter may leave out some of its operations"
     Operation.objects.filter(batch_row__batch=batch).update(status=Status.SENDING)
     html = text_of(as_approver.get(f"{SEND}?batch={batch.reference}"))
-    assert "Nothing of this batch is ready to be sent." in html
+    assert "No operation of this batch is ready to be sent." in html
     assert "The list shows the reasons" not in html
     assert link in html
     assert "No operation is ready to be sent." in text_of(as_approver.get(SEND))
