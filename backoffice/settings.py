@@ -154,8 +154,8 @@ ALLOW_LIST: frozenset[str] = settings_values.allow_listed_kinds(
     env.list("COUNTERSIGN_ALLOW_LIST", default=[])
 )
 #: Hours before which an approved recipient that was added, or whose name, currency or networks were changed, cannot be
-#: paid, by any kind. At most 8760. Where the approval policies require cooling too, the stricter of both applies: the
-#: longer time, the lower ceilings, and one more approval in its place only if both permit it.
+#: paid, by any kind. At most 8760. Where the approval policies require cooling too, the stricter of the two applies:
+#: the longer time, the lower ceilings, and one more approval in its place only if both permit it.
 RECIPIENT_COOLING_HOURS = settings_values.cooling_hours(
     env.int("COUNTERSIGN_RECIPIENT_COOLING_HOURS", default=0)
 )

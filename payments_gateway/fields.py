@@ -42,7 +42,7 @@ _PROBLEMS = {
     "string_too_long": _("too long"),
 }
 """Messages for the most frequent error types of pydantic."""
-_NOT_BUILT = _("The request cannot be sent: it is not as specified. Nothing was sent.")
+_NOT_BUILT = _("The request cannot be sent: it does not meet the provider's specification. Nothing was sent.")
 _INVALID = _("The request cannot be sent: {why} Nothing was sent.")
 _INVALID_AT = _("The request cannot be sent ({place}: {why}). Nothing was sent.")
 _ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)

@@ -180,7 +180,7 @@ def _client_configuration(deadline: float, *configured: str) -> GatewayConfig:
 
 
 class CountedTransport(Transport):
-    """Counts the calls of the provider, by outcome and with their duration, for monitoring."""
+    """Counts the calls to the provider, by outcome and with their duration, for monitoring."""
 
     def read(self, *args: Any, **kwargs: Any) -> Any:
         with provider_calls.counted(Call.READ):

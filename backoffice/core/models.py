@@ -157,7 +157,7 @@ class ConfiguredKey(models.Model):
 
 
 class ProviderCallCount(models.Model):
-    """Calls of the provider that began within one minute, of one kind and outcome (see `telemetry.provider_calls`).
+    """Calls to the provider that began within one minute, of one kind and outcome (see `telemetry.provider_calls`).
 
     What is older than a day is added up in one row of each kind and outcome, so that totals never fall.
     """

@@ -112,7 +112,9 @@ class ListsForm(PageForm):
                 self.add_error("new_name", gettext("Enter the name of the list."))
             return None
         if name.casefold() in {each.name.casefold() for each in self.document.lists}:
-            self.add_error("new_name", gettext("There is a list of this name. Add the recipient to it."))
+            self.add_error(
+                "new_name", gettext("A list with this name already exists. Add the recipient to it.")
+            )
         if not keys and "new_join" not in self.errors:
             self.add_error("new_join", gettext("Enter at least one recipient."))
         return self._list(name, keys, "new_name")
@@ -161,7 +163,7 @@ def _registered_key(typed: str) -> str:
     found = [version for version in _approved().filter(is_meant)[:2] if not version.is_altered]
     if len(found) == 1:
         return found[0].key
-    several = _("“{typed}” is more than one recipient. Choose one by its account.")
+    several = _("“{typed}” matches more than one recipient. Choose one by its account.")
     unknown = _(
         "“{typed}” is not an approved recipient. Choose one, or enter bank:, the bank code, a colon and 10 digits; "
         "address: and the address; or user: and the username."

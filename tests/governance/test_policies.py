@@ -209,7 +209,7 @@ def test_a_rule_is_removed_by_the_button_for_it_only(as_administrator: Client, m
     [
         ({"kinds": ["withdrawal"]}, "Enter how many must approve, or a reason to refuse, not both."),
         ({"needed1": "1", "refuse": "No"}, "Enter how many must approve, or a reason to refuse, not both."),
-        ({"needed1": "0"}, "Enter a number from 1."),
+        ({"needed1": "0"}, "Enter 1 or more."),
         ({"needed1": "1", "above": "5"}, "An amount or a total needs exactly one currency."),
         ({"needed1": "1", "currencies": "NGN", "above": "five"}, "Enter an amount, such as 5,000,000."),
         ({"needed1": "2", "of1": "named"}, "Select at least one person."),
@@ -340,7 +340,7 @@ def test_lists_are_made_of_the_register_and_of_typed_accounts(
         ({"join0": f"user:{'a' * 200}"}, "is not an approved recipient"),
         ({"join0": "bank:044:012345678"}, "“bank:044:012345678” is not an approved recipient"),
         ({"join0": "7777777777"}, "“7777777777” is not an approved recipient"),
-        ({"new_name": "suppliers", "new_join": "Rent"}, "There is a list of this name."),
+        ({"new_name": "suppliers", "new_join": "Rent"}, "A list with this name already exists."),
         ({"new_name": "Own"}, "Enter at least one recipient."),
         ({"new_join": "Rent"}, "Enter the name of the list."),
     ):
@@ -360,7 +360,7 @@ def test_a_name_of_two_recipients_says_nothing(
         registered.agreed(registered.bank_account(number, "KOLA EZE"), preparer, approver)
     typed = {"time_zone": "UTC", "new_name": "Suppliers", "new_join": "Kola Eze"}
     answer = as_administrator.post(LISTS, typed)
-    assert (answer.status_code, "is more than one recipient" in text(answer)) == (422, True)
+    assert (answer.status_code, "matches more than one recipient" in text(answer)) == (422, True)
 
 
 def test_the_first_draft_is_in_the_time_zone_of_who_edits_it(
@@ -458,7 +458,7 @@ def test_the_form_has_what_the_draft_requires(as_administrator: Client) -> None:
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        ({"hours": "0"}, "Enter a number from 1"),
+        ({"hours": "0"}, "Enter 1 or more"),
         ({"ceiling_NGN": "5"}, "Enter the hours, or clear the other cooling-off fields."),
         ({"extra_approval": "on"}, "Enter the hours, or clear the other cooling-off fields."),
         ({"hours": "24", "ceiling_NGN": "0"}, "greater than zero"),
@@ -648,7 +648,7 @@ def test_a_version_that_waits_is_named_on_the_policies_and_on_a_draft(
     assert "Only the version that is approved first takes effect." in shown
     put_in_effect({"levels": [{"needed": 1}]})
     shown = page(as_administrator, DRAFT)
-    assert shown.count("Cannot be approved: another version took effect since.") == 2
+    assert shown.count("Cannot be approved: another version has taken effect since.") == 2
     assert "Only the version that is approved first takes effect." not in shown
 
 

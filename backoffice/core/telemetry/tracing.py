@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry, if `OTEL_ENDPOINT` is set and the extra is installed: requests, and calls of the provider.
+"""Traces by OpenTelemetry, if `OTEL_ENDPOINT` is set and the extra is installed: requests, and calls to the provider.
 
 The attributes of a span are listed here. None of them is a path, a query, an SQL statement or a text: those can hold
 account numbers, names and amounts.
@@ -25,7 +25,7 @@ from backoffice.core.web import request_context
 
 
 class TracingConfig(AppConfig):
-    """Adds spans to the calls of the provider, in every process."""
+    """Adds spans to the calls to the provider, in every process."""
 
     name = "backoffice.core.telemetry"
     label = "telemetry"

@@ -59,8 +59,8 @@ _BY_TYPE: "dict[type[forms.Field], dict[str, StrOrPromise]]" = {
 _BY_VALIDATOR: "dict[str, StrOrPromise]" = {
     "max_length": _("Enter at most %(limit_value)d characters. You entered %(show_value)d."),
     "min_length": _("Enter at least %(limit_value)d characters. You entered %(show_value)d."),
-    "max_value": _("Enter a number up to %(limit_value)s."),
-    "min_value": _("Enter a number from %(limit_value)s."),
+    "max_value": _("Enter %(limit_value)s or less."),
+    "min_value": _("Enter %(limit_value)s or more."),
 }
 _EMAIL = _("Enter an email address such as name@example.com.")
 

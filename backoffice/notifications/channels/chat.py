@@ -99,7 +99,7 @@ def own_chat_service(url: str) -> ChatService:
     if service.server and not is_listed(service.server, settings.NOTIFY_CHAT_HOSTS):
         raise ChatUrlError(
             gettext(
-                "Chat channels at {host} are not allowed. Ask the operator to add it to "
+                "Chat channels at {host} are not allowed. Ask the operator to add this host to "
                 "COUNTERSIGN_NOTIFY_CHAT_HOSTS."
             ).format(host=service.server)
         )

@@ -169,7 +169,7 @@ def _check_chunk(file: PayoutFile, lease: Lease) -> None:
 
 
 def _check_row(rules: RowRules, row: PayoutFileRow) -> None:
-    """Check a row by its rules, and keep what is wrong with its texts themselves: they are not what was meant."""
+    """Check a row by its rules. One whose texts have errors already stays invalid, even if its rules accept them."""
     given = row.errors
     rules.check(row)
     if given:

@@ -115,8 +115,8 @@ _DECLARATION = re.compile(r'"?sep=([^"\w\s]|\t)"?[ \t]*(?:\r\n|\r|\n)', re.IGNOR
 
 
 def _delimiter_and_table(text: str) -> tuple[str, str]:
-    """What separates the cells: what a first line `sep=;` declares, as Excel writes it, or what the header has most of.
-    And the text without that line.
+    """The delimiter, and the text of the table: a first line `sep=;`, as Excel writes it, declares the delimiter and is
+    removed; otherwise the delimiter is the one that divides the header into the most cells.
     """
     if declared := _DECLARATION.match(text):
         return declared[1], text[declared.end() :]

@@ -425,7 +425,7 @@ class MismatchReason(TextChoices):
     )
     RECEIVER_IN_OTHER_CASE = (
         "receiver_in_other_case",
-        _("its receiver differs in upper and lower case, so it may be another user"),
+        _("its recipient's username differs in upper and lower case, so it may be another user"),
     )
 
 

@@ -67,7 +67,7 @@ class _MetricsCollector(Collector):
         yield _gauge("releases_waiting", "Releases that no worker has claimed yet", Release.objects.count())
         yield _gauge(
             "releases_standstill_seconds",
-            "Longest time for which a release is blocked, or nothing left a balance with releases; 0 if none wait",
+            "Longest time for which a release was blocked, or nothing was sent from a balance with releases; 0 if none",
             _longest_standstill(now),
         )
         yield from _mirror()

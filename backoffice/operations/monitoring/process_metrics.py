@@ -63,10 +63,10 @@ def _family(name: str, text: str, label: str, values: dict[str, int]) -> GaugeMe
 
 def _provider_calls() -> Iterator[Metric]:
     counts = CounterMetricFamily(
-        "countersign_provider_calls", "Calls of the provider by outcome", labels=["call", "outcome"]
+        "countersign_provider_calls", "Calls to the provider by outcome", labels=["call", "outcome"]
     )
     durations = SummaryMetricFamily(
-        "countersign_provider_call_duration_seconds", "Duration of the calls of the provider", labels=["call"]
+        "countersign_provider_call_duration_seconds", "Duration of the calls to the provider", labels=["call"]
     )
     calls, seconds = dict.fromkeys(Call, 0), dict.fromkeys(Call, 0.0)
     for call, outcome, number, took in provider_calls.totals():

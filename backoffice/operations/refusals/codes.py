@@ -125,7 +125,7 @@ class Refusal(TextChoices):
     )
     EMAIL_TAKEN = "email_taken", _("An account with this email address already exists. Nothing was changed.")
     GROUP_NAME_TAKEN = "group_name_taken", _("A group with this name already exists. Nothing was changed.")
-    NOTHING_CHANGES = "nothing_changes", _("Nothing differs from now. Nothing was prepared.")
+    NOTHING_CHANGES = "nothing_changes", _("There is no change to submit. Nothing was prepared.")
     ACCESS_CHANGED = (
         "access_changed",
         _(

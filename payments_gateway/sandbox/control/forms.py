@@ -157,7 +157,7 @@ class ConsoleForm(forms.Form):
     def clean(self) -> dict[str, object]:
         """Reject an unknown button."""
         if self.pressed not in dict(self.buttons):
-            raise forms.ValidationError(gettext("Press one of the buttons of this form."))
+            raise forms.ValidationError(gettext("Use one of the buttons of this form."))
         return self.cleaned_data
 
     def perform(self) -> str:

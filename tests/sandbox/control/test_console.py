@@ -167,7 +167,7 @@ def test_a_reset_clears_everything(provider: SandboxClient) -> None:
         ("deposit", "deposit", {"currency": "NGN", "amount": "1.234", "sender": "Ada"}, "at most 2 decimals"),
         ("deposit", "deposit", {"currency": "EUR", "amount": "1", "sender": "Ada"}, "Select a valid choice"),
         ("deposit", "deposit", {"currency": "NGN", "amount": "", "sender": "Ada"}, "This field is required"),
-        ("deposit", "steal", {"currency": "NGN", "amount": "1", "sender": "Ada"}, "Press one of the buttons"),
+        ("deposit", "steal", {"currency": "NGN", "amount": "1", "sender": "Ada"}, "Use one of the buttons"),
         ("clock", "custom", {"minutes": ""}, "Enter the number of minutes"),
         ("clock", "custom", {"minutes": "-5"}, "greater than or equal to 1"),
         ("clock", "custom", {"minutes": "5256001"}, "less than or equal to 5256000"),

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ({"key_name": "first key"}, "key_name", "already lists a key with this name"),
         ({"scope": ""}, "scope", "Select permissions."),
         ({"scope": "X"}, "scope", "is not among them"),
-        ({"expires_in": "0"}, "expires_in", "Enter a number from 1."),
+        ({"expires_in": "0"}, "expires_in", "Enter 1 or more."),
         ({"expires_in": "soon"}, "expires_in", "without decimals"),
         ({"expires_in": "3651"}, "expires_in", "at most 3650 days"),
         ({"expires_in": "121", "expires_unit": "months"}, "expires_in", "at most 120 months"),

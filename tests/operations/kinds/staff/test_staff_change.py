@@ -589,7 +589,7 @@ def preparer_operation() -> Any:
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"change": "rights", "role_preparer": "on"}, "Nothing differs from now"),
+        ({"change": "rights", "role_preparer": "on"}, "There is no change to submit"),
         ({"change": "rights", "person": "0"}, "Choose the person on the Team page"),
         ({"change": "invite", "full_name": "Ada", "email": "nonsense"}, "Enter an email address."),
         ({"change": "invite", "full_name": "T", "email": "tunde@countersign.example"}, "already exists"),

@@ -150,7 +150,7 @@ def test_the_confirmation_of_a_batch_names_it_and_its_file(
     assert "<h1>Send 2 operations</h1>" in part, "another filter may leave out some of its operations"
     Operation.objects.filter(batch_row__batch=batch).update(status=Status.SENDING)
     html = text_of(as_approver.get(f"{SEND}?batch={batch.reference}"))
-    assert "Nothing of this batch is ready to be sent." in html
+    assert "No operation of this batch is ready to be sent." in html
     assert "The list shows the reasons" not in html
     assert link in html
     assert "No operation is ready to be sent." in text_of(as_approver.get(SEND))
@@ -447,7 +447,7 @@ def test_what_concerns_every_operation_ends_the_order_and_can_be_continued(
     bulk_release.refresh_from_db()
     auditor_sees = text_of(sign_in(Client(), auditor).get(bulk_release.get_absolute_url()))
     reason = bulk_release.reason.split(".")[0]
-    given = f"Reason given to {approver} for operations that are still waiting: {reason}"
+    given = f"Reason given to {approver} for the operations that are still waiting: {reason}"
     assert given in auditor_sees
     refused = as_approver.post(bulk_release.get_absolute_url())
     assert not BulkRelease.objects.filter(is_pending=True).exists(), (
@@ -455,7 +455,9 @@ def test_what_concerns_every_operation_ends_the_order_and_can_be_continued(
     )
     if cause == "administrators":
         assert "Two administrators must be active" in text_of(refused)
-        early = "Sending ended early. For operations that are still waiting: Two administrators must"
+        early = (
+            "Sending ended early. Reason for the operations that are still waiting: Two administrators must"
+        )
         assert early in text_of(as_approver.get(bulk_release.get_absolute_url()))
         settings.ADMINISTRATORS_TO_SEND = 0
         as_approver.post(bulk_release.get_absolute_url())
