@@ -11,7 +11,7 @@ from django.utils.translation import get_language
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core.templatetags.display import money
-from backoffice.core.web.formatting import broken_urls
+from backoffice.core.web.formatting import broken_urls, in_words, unreadable_text
 from backoffice.operations import permissions
 from backoffice.operations.batches.summary import BatchSummary, ShownStatus, statuses_in_list
 from backoffice.operations.errors import ContentUnreadableError
@@ -215,10 +215,12 @@ def entry_text(entry: Entry) -> str:
 
     Text that a person typed is marked as a quotation; a sentence made from a code is not.
     """
+    if not isinstance(entry.detail, dict):
+        return format_html("{}", unreadable_text(entry.detail))
     name = next((name for name in _TEXT_KEYS if entry.detail.get(name)), None)
     if name is None:
         return ""
     sentence = AUDIT_SENTENCES.get(name)
     if sentence is None:
         return format_html("<q>{}</q>", entry.detail[name])
-    return format_html("{}", sentence(entry.detail[name]))
+    return format_html("{}", in_words(sentence, entry.detail[name]))
