@@ -18,7 +18,13 @@ from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
-from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, read_content
+from backoffice.operations.kinds.registry import (
+    KINDS,
+    AnyKind,
+    approval_permission_for,
+    read_content,
+    sentence_of,
+)
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.evidence import AUDIT_SENTENCES
 from backoffice.operations.models.operations import Operation
@@ -29,6 +35,7 @@ from backoffice.operations.states import Status
 from payments_gateway import Account
 
 register = template.Library()
+register.filter("sentence", sentence_of)
 _TONES = {
     ReconciliationResult.MATCHED: "good",
     ReconciliationResult.MISMATCHED: "warn",
@@ -140,22 +147,12 @@ def listed_amount(operation: Operation) -> SafeString | str:
 
 
 @register.filter
-def sentence(operation: Operation) -> str:
-    """What the operation does, in the reader's language. The stored sentence is in the language of the record."""
-    if get_language() == settings.LANGUAGE_CODE:
-        return operation.sentence
-    try:
-        kind, payload = read_content(operation)
-    except ContentUnreadableError:
-        return operation.sentence
-    return kind.sentence(payload)
-
-
-@register.filter
 def listed_title(operation: Operation) -> str:
     """What a list calls it: the kind of a payment, whose amount and recipient are beside it, or what a change does."""
     kind = KINDS.get(operation.kind)
-    return sentence(operation) if kind and kind.section == KindSection.SETUP else kind_label(operation.kind)
+    return (
+        sentence_of(operation) if kind and kind.section == KindSection.SETUP else kind_label(operation.kind)
+    )
 
 
 @register.filter
