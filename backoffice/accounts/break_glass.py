@@ -70,6 +70,7 @@ def create_staff(
 
     Raises ShellRefusedError, EmailTakenError, UnknownRoleError.
     """
+    staff.lock_staff()
     if is_bootstrapping() and set(roles) != {Role.ADMINISTRATOR}:
         raise ShellRefusedError(_administrators_only())
     _check_may_give_rights(roles, command)
@@ -80,6 +81,7 @@ def create_staff(
 @transaction.atomic
 def set_roles(user_id: int, *, roles: Collection[str], command: ShellCommand) -> ChangedAccount:
     """Replace the person's roles. Raises ShellRefusedError, UnknownRoleError."""
+    staff.lock_staff(user_id)
     user = User.objects.get_locked(pk=user_id)
     if set(roles) - set(staff.role_names(user)):
         _check_may_give_rights(roles, command)
@@ -92,6 +94,7 @@ def set_roles(user_id: int, *, roles: Collection[str], command: ShellCommand) ->
 @transaction.atomic
 def deactivate_staff(user_id: int, *, command: ShellCommand) -> ChangedAccount:
     """Prevent the person from signing in. Raises ShellRefusedError."""
+    staff.lock_staff(user_id)
     user = User.objects.get_locked(pk=user_id)
     _check_may_take_rights(user, keeps_administrator=False, command=command)
     staff.deactivate_staff(user.pk, actor=None, **command.origin)
@@ -101,6 +104,7 @@ def deactivate_staff(user_id: int, *, command: ShellCommand) -> ChangedAccount:
 @transaction.atomic
 def reactivate_staff(user_id: int, *, command: ShellCommand) -> ChangedAccount:
     """Let the person sign in again. Raises ShellRefusedError."""
+    staff.lock_staff(user_id)
     user = User.objects.get_locked(pk=user_id)
     _check_may_give_rights(staff.role_names(user), command)
     staff.reactivate_staff(user.pk, actor=None, **command.origin)
@@ -179,6 +183,7 @@ def _administrators_only() -> str:
 def _reset(
     user_id: int, reset: Callable[..., User], change: AccountChange, command: ShellCommand
 ) -> ChangedAccount:
+    staff.lock_staff(user_id)
     user = User.objects.get_locked(pk=user_id)
     _check_may_give_rights(staff.role_names(user), command)
     reset(user.pk, actor=None, **command.origin)

@@ -13,8 +13,21 @@ from backoffice.accounts.sessions import end_sessions_of
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.core import clock
+from backoffice.core.leases import lock_until_commit
 
 SETUP_LINK_LIFETIME = timedelta(hours=48)
+STAFFING_LOCK = "staffing"
+"""Held while a change of staff is checked and made, since what remains depends on all people."""
+
+
+def lock_staff(*user_ids: int) -> None:
+    """Lock the staffing, these people and their links until the commit, before anything that writes to the audit log.
+
+    In this order, since showing half of a link (`setup_links.show_handover`) locks the link, then the head of the log.
+    """
+    lock_until_commit(STAFFING_LOCK)
+    list(User.objects.select_for_update(no_key=True).filter(pk__in=user_ids).order_by("pk"))
+    list(SetupLink.objects.select_for_update().filter(user__in=user_ids).order_by("pk"))
 
 
 class UnknownRoleError(Exception):

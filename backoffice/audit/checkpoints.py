@@ -43,6 +43,7 @@ from backoffice.audit.verification import (
 from backoffice.core import background, clock
 from backoffice.core.encryption import parse_keys
 from backoffice.core.leases import acquire_lease
+from backoffice.core.web.formatting import in_words
 
 logger = logging.getLogger(__name__)
 
@@ -379,12 +380,12 @@ class DestinationState:
     @property
     def problem(self) -> str:
         """Why it last failed; empty after a success."""
-        return problem_sentence(self.row.problem)
+        return in_words(problem_sentence, self.row.problem)
 
     @property
     def fault(self) -> str:
         """The checkpoint there that contradicts the log; empty if there is none."""
-        return fault_sentence(self.row.fault) if self.row.fault else ""
+        return in_words(fault_sentence, self.row.fault) if self.row.fault else ""
 
 
 def destination_states(now: datetime) -> list[DestinationState]:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from backoffice.audit import canonical
 from backoffice.audit.actions import Action
 from backoffice.core.database.writes import APPEND_ONLY, NEVER_DELETED
-from backoffice.core.web.formatting import labelled
+from backoffice.core.web.formatting import in_words, labelled, unreadable_text
 
 # How an entry is shown. The audit app must not import the others: the URL names of their pages are listed
 # here, and they register the sentences of their codes.
@@ -80,15 +80,23 @@ class Entry(models.Model):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The detail as names and readable texts."""
+        """The detail as names and readable texts; as it is stored, if it cannot be read."""
+        if not isinstance(self.detail, dict):
+            return [(gettext("Details"), unreadable_text(self.detail))]
         return [
-            (name.replace("_", " ").capitalize(), SENTENCES.get(name, _readable)(value))
+            (name.replace("_", " ").capitalize(), in_words(SENTENCES.get(name, _readable), value))
             for name, value in self.detail.items()
         ]
 
     def detail_of(self, name: str) -> Any:
         """This member of the detail, or None. The detail of a forged entry may be something other than an object."""
         return self.detail.get(name) if isinstance(self.detail, dict) else None
+
+    def code_of(self, name: str) -> str:
+        """The code of this member of the detail, such as of a refusal; empty if it has none."""
+        stored = self.detail_of(name)
+        code = stored.get("code") if isinstance(stored, dict) else None
+        return code if isinstance(code, str) else ""
 
     def members(self) -> dict[str, object]:
         """The content that the hash covers."""

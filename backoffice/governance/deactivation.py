@@ -14,7 +14,6 @@ from backoffice.operations import policy
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.satisfiability import check_governance_stays_satisfiable, newly_unsatisfied
 from backoffice.operations.kinds.staffing import Staffing, check_administrators, newly_without_approver
-from backoffice.operations.lifecycle.staff_change import lock_staff
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.policies.document import Level
@@ -30,7 +29,7 @@ def deactivate_person(user_id: int, *, actor: User, second_factor_at: datetime |
     of staff or policy could be approved any more under the policy in effect. People who only handle money can always be
     deactivated.
     """
-    lock_staff(user_id)
+    staff.lock_staff(user_id)
     _check_may_act(actor, second_factor_at)
     if user_id == actor.pk:
         raise OperationError(Refusal.OWN_DEACTIVATION)
@@ -68,7 +67,7 @@ def end_sessions(user_id: int, *, actor: User, second_factor_at: datetime | None
 
     Raises PermissionMissingError, AccountRestrictedError, SecondFactorStaleError.
     """
-    lock_staff(user_id)
+    staff.lock_staff(user_id)
     _check_may_act(actor, second_factor_at)
     person = User.objects.get(pk=user_id)
     ended = end_sessions_of(person)

@@ -15,8 +15,7 @@ from django.utils.translation import get_language, gettext, ngettext
 from backoffice.core.web.formatting import zoned_time
 from backoffice.notifications.events import Notice
 from backoffice.notifications.models import Message
-from backoffice.operations.errors import ContentUnreadableError
-from backoffice.operations.kinds.registry import KINDS, read_content
+from backoffice.operations.kinds.registry import KINDS, sentence_of
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
@@ -115,17 +114,6 @@ def contents_of(
     return Contents(items, len(messages) - len(items), get_language() or settings.LANGUAGE_CODE, settings_url)
 
 
-def _sentence(operation: Operation) -> str:
-    """What the operation does, in the active language. The stored sentence is in the language of the record."""
-    if get_language() == settings.LANGUAGE_CODE:
-        return operation.sentence
-    try:
-        kind, payload = read_content(operation)
-    except ContentUnreadableError:
-        return operation.sentence
-    return kind.sentence(payload)
-
-
 def _item(message: Message, operation: Operation | None, *, with_sentences: bool) -> Item:
     kind = KINDS.get(operation.kind) if operation else None
     return Item(
@@ -135,7 +123,7 @@ def _item(message: Message, operation: Operation | None, *, with_sentences: bool
         reference=operation.reference if operation else "",
         kind=str(kind.label) if kind else "",
         kind_name=operation.kind if operation else "",
-        sentence=_sentence(operation) if operation and with_sentences else "",
+        sentence=sentence_of(operation) if operation and with_sentences else "",
         at=message.at,
         time=zoned_time(message.at),
         url=f"{settings.PUBLIC_URL}{message.path}",

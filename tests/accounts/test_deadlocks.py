@@ -16,7 +16,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.accounts import staff
+from backoffice.accounts import break_glass, staff
+from backoffice.accounts.break_glass import ShellCommand
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, StaffSession, User
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
@@ -141,3 +142,18 @@ def test_two_tabs_starting_enrolment_do_not_deadlock(client: Client, newcomer: U
             wait_until_blocked(*pages)
         assert [page.result(timeout=SECONDS).status_code for page in pages] == [200, 200]
     assert AuthenticatorDevice.objects.filter(user=newcomer).count() == 1
+
+
+def test_two_administrators_deactivated_at_the_shell_at_the_same_time_leave_two() -> None:
+    first, second, *_ = [
+        factories.person(f"{name} Musa", Role.ADMINISTRATOR) for name in ("Ada", "Bola", "Chi")
+    ]
+    command = ShellCommand("left the company")
+    with ThreadPoolExecutor() as pool:
+        with transaction.atomic():
+            break_glass.deactivate_staff(first.pk, command=command)
+            other = pool.submit(beside(lambda: break_glass.deactivate_staff(second.pk, command=command)))
+            wait_until_blocked(other)
+        with pytest.raises(break_glass.ShellRefusedError):
+            other.result(SECONDS)
+    assert User.objects.filter(is_active=True).count() == 2

@@ -34,6 +34,13 @@ def run(*command: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
+def test_every_process_limits_the_lookup_of_a_host_name() -> None:
+    """The deadline of a call to the provider does not bound it."""
+    options = "RES_OPTIONS=timeout:2 attempts:2"
+    assert all(f'\nEnvironment="{options}"\n' in unit.read_text() for unit in UNITS)
+    assert options in (DEPLOY / "Dockerfile").read_text().replace('"', "")
+
+
 @needs_systemd
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     programs = str(Path(sys.executable).parent)

@@ -3,16 +3,17 @@
 import errno
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from html import escape
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol
 
 from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.translation import get_language, gettext, gettext_noop, pgettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -210,6 +211,31 @@ def local_time_of_iso(text: str) -> str:
         return local_time(datetime.fromisoformat(text))
     except ValueError:
         return text
+
+
+Stored = ParamSpec("Stored")
+UNREADABLE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a function raises that reads stored values, if someone altered them in the database."""
+
+
+def in_words(words: Callable[Stored, str], *stored: Stored.args, **named: Stored.kwargs) -> str:
+    """What `words` makes of stored values; the values as they are, as unreadable, if someone altered them.
+
+    So that a page shows a forged row and all others.
+    """
+    try:
+        return words(*stored, **named)
+    except UNREADABLE_ERRORS:
+        return unreadable_text(*stored)
+
+
+_MOST_UNREADABLE = 500  # characters
+
+
+def unreadable_text(*stored: object) -> str:
+    """`Cannot be read: ['x']`."""
+    values = ", ".join(map(str, stored))
+    return gettext("Cannot be read: {value}").format(value=Truncator(values).chars(_MOST_UNREADABLE))
 
 
 def code_sentence(codes: type[TextChoices], stored: Mapping[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.utils.translation import gettext
+from django.conf import settings
+from django.utils.translation import get_language, gettext
 from pydantic import ValidationError
 
 from backoffice.operations.errors import ContentUnreadableError
@@ -39,6 +40,17 @@ def read_content(operation: Operation | BatchRow) -> tuple[AnyKind, Any]:
     except ValidationError as exc:
         raise ContentUnreadableError from exc
     raise ContentUnreadableError
+
+
+def sentence_of(operation: Operation) -> str:
+    """What the operation does, in the active language. The stored sentence is in the language of the record."""
+    if get_language() == settings.LANGUAGE_CODE:
+        return operation.sentence
+    try:
+        kind, payload = read_content(operation)
+    except ContentUnreadableError:
+        return operation.sentence
+    return kind.sentence(payload)
 
 
 def facts_of(kind: OperationKind[Any], payload: Payload) -> Facts:

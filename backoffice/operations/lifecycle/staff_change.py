@@ -5,29 +5,15 @@ from collections.abc import Callable
 from django.db.models import Q
 
 from backoffice.accounts import groups, setup_links, staff
-from backoffice.accounts.models import SetupLink, User
+from backoffice.accounts.models import User
 from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
-from backoffice.core.leases import lock_until_commit
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.staff_change import StaffChange, StaffChangePayload, check_applicable
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.refusals.codes import Refusal
-
-STAFFING_LOCK = "staffing"
-"""Held while a change of staff is checked and made, since what remains depends on all people."""
-
-
-def lock_staff(*user_ids: int) -> None:
-    """Lock the staffing, these people and their links until the commit, before anything that writes to the audit log.
-
-    In this order, since showing half of a link (`setup_links.show_handover`) locks the link, then the head of the log.
-    """
-    lock_until_commit(STAFFING_LOCK)
-    list(User.objects.select_for_update(no_key=True).filter(pk__in=user_ids).order_by("pk"))
-    list(SetupLink.objects.select_for_update().filter(user__in=user_ids).order_by("pk"))
 
 
 def apply_staff_change(operation: Operation, payload: StaffChangePayload, actor: User) -> None:

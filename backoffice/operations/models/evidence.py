@@ -4,6 +4,7 @@ Also the sentence of each code that operations write into the audit log.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,14 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.destinations import problem_sentence
 from backoffice.core.fields import normalized_text
-from backoffice.core.web.formatting import exact_zoned_time, format_amount, labelled
+from backoffice.core.web.formatting import (
+    UNREADABLE_ERRORS,
+    exact_zoned_time,
+    format_amount,
+    in_words,
+    labelled,
+    unreadable_text,
+)
 from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
 from backoffice.operations.models.reason_codes import (
     IncidentKind,
@@ -72,8 +80,10 @@ def listed_transaction(
     }
 
 
-def evidence_in_words(evidence: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and text of all stored evidence, in reading order."""
+def evidence_in_words(evidence: Any) -> list[tuple[str, str]]:
+    """Name and text of all stored evidence, in reading order; as it is stored, if it cannot be read."""
+    if not isinstance(evidence, dict):
+        return [(gettext("evidence"), unreadable_text(evidence))]
     texts = [(str(name), _text(key, evidence)) for key, name in _EVIDENCE_NAMES.items() if key in evidence]
     return [(name, text) for name, text in texts if text]
 
@@ -81,10 +91,20 @@ def evidence_in_words(evidence: dict[str, Any]) -> list[tuple[str, str]]:
 def _text(key: str, evidence: dict[str, Any]) -> str:
     value = evidence[key]
     if key == "amount":
-        return _amount(evidence)
+        return in_words(_amount, evidence)
     if key in _EVIDENCE_WORDS:
-        return _EVIDENCE_WORDS[key](value)
+        return in_words(_EVIDENCE_WORDS[key], value)
     return "" if value is None else str(value)
+
+
+def lost_times(evidence: Any) -> list[datetime]:
+    """When the attempts that the evidence names as lost were started, as far as that can be read."""
+    named = evidence.get("lost") if isinstance(evidence, dict) else None
+    times = []
+    for one in named if isinstance(named, list) else []:
+        with suppress(*UNREADABLE_ERRORS):
+            times.append(datetime.fromisoformat(one["started_at"]))
+    return times
 
 
 def _recorded_outcome(recorded: dict[str, Any]) -> str:

@@ -193,7 +193,12 @@ class Incident(models.Model):
     @property
     def is_delivered_again(self) -> bool:
         """Whether the destination has got checkpoints since."""
-        return self.destination is not None and self.destination.position >= self.evidence["undelivered"]
+        undelivered = self.evidence.get("undelivered") if isinstance(self.evidence, dict) else None
+        return (
+            self.destination is not None
+            and isinstance(undelivered, int)
+            and self.destination.position >= undelivered
+        )
 
 
 class LostAttemptManager(models.Manager["LostAttempt"]):

@@ -23,6 +23,7 @@ from backoffice.audit.canonical import canonical_time
 from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.core.encryption import SealedRow
 from backoffice.core.fields import ExactDecimalField, normalized_text
+from backoffice.core.web.formatting import in_words
 from backoffice.core.web.request_context import set_operation
 from backoffice.operations.models import reason_codes
 from backoffice.operations.models.reason_codes import Blocker, CheckResult
@@ -214,7 +215,7 @@ class Operation(SealedRow):
     @property
     def rule_sentence(self) -> str:
         """Who must approve it, in words."""
-        return reason_codes.rule_sentence(self.rule)
+        return in_words(reason_codes.rule_sentence, self.rule)
 
     @property
     def required_levels(self) -> Levels:
@@ -224,7 +225,7 @@ class Operation(SealedRow):
     @property
     def reason(self) -> str:
         """Why it was rejected or failed, in words; empty otherwise."""
-        return reason_codes.closing_sentence(self.closing_reason)
+        return in_words(reason_codes.closing_sentence, self.closing_reason)
 
     @property
     def is_closed(self) -> bool:
@@ -390,7 +391,9 @@ class Release(SealedRow):
     @property
     def blocker_sentence(self) -> str:
         """The blocker in words; empty if nothing blocks it."""
-        return reason_codes.blocker_sentence(self.blocker, self.blocker_parameters) if self.blocker else ""
+        if not self.blocker:
+            return ""
+        return in_words(reason_codes.blocker_sentence, self.blocker, self.blocker_parameters)
 
     @property
     def bound_to(self) -> str:
@@ -540,14 +543,14 @@ class Attempt(models.Model):
     @property
     def response(self) -> str:
         """What came of the request, in words; empty while nothing is known."""
-        return reason_codes.responses_sentence(self.responses)
+        return in_words(reason_codes.responses_sentence, self.responses)
 
     @property
     def last_check(self) -> str:
         """The result of the last check in words; empty before the first."""
-        return (
-            reason_codes.check_sentence(self.check_result, self.check_parameters) if self.check_result else ""
-        )
+        if not self.check_result:
+            return ""
+        return in_words(reason_codes.check_sentence, self.check_result, self.check_parameters)
 
     @property
     def execution_deadline(self) -> datetime:

@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
+from backoffice.core.web.formatting import in_words
 from backoffice.operations.models.reason_codes import differences_sentence
 
 
@@ -84,7 +85,7 @@ class Comparison(models.Model):
     @property
     def difference_sentence(self) -> str:
         """The differences in words; empty if there are none."""
-        return differences_sentence(self.differences)
+        return in_words(differences_sentence, self.differences)
 
 
 class ReconciliationTotal(models.Model):

@@ -11,14 +11,20 @@ from django.utils.translation import get_language
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core.templatetags.display import money
-from backoffice.core.web.formatting import broken_urls
+from backoffice.core.web.formatting import broken_urls, in_words, unreadable_text
 from backoffice.operations import permissions
 from backoffice.operations.batches.summary import BatchSummary, ShownStatus, statuses_in_list
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
-from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, read_content
+from backoffice.operations.kinds.registry import (
+    KINDS,
+    AnyKind,
+    approval_permission_for,
+    read_content,
+    sentence_of,
+)
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.evidence import AUDIT_SENTENCES
 from backoffice.operations.models.operations import Operation
@@ -29,6 +35,7 @@ from backoffice.operations.states import Status
 from payments_gateway import Account
 
 register = template.Library()
+register.filter("sentence", sentence_of)
 _TONES = {
     ReconciliationResult.MATCHED: "good",
     ReconciliationResult.MISMATCHED: "warn",
@@ -140,22 +147,12 @@ def listed_amount(operation: Operation) -> SafeString | str:
 
 
 @register.filter
-def sentence(operation: Operation) -> str:
-    """What the operation does, in the reader's language. The stored sentence is in the language of the record."""
-    if get_language() == settings.LANGUAGE_CODE:
-        return operation.sentence
-    try:
-        kind, payload = read_content(operation)
-    except ContentUnreadableError:
-        return operation.sentence
-    return kind.sentence(payload)
-
-
-@register.filter
 def listed_title(operation: Operation) -> str:
     """What a list calls it: the kind of a payment, whose amount and recipient are beside it, or what a change does."""
     kind = KINDS.get(operation.kind)
-    return sentence(operation) if kind and kind.section == KindSection.SETUP else kind_label(operation.kind)
+    return (
+        sentence_of(operation) if kind and kind.section == KindSection.SETUP else kind_label(operation.kind)
+    )
 
 
 @register.filter
@@ -215,10 +212,12 @@ def entry_text(entry: Entry) -> str:
 
     Text that a person typed is marked as a quotation; a sentence made from a code is not.
     """
+    if not isinstance(entry.detail, dict):
+        return format_html("{}", unreadable_text(entry.detail))
     name = next((name for name in _TEXT_KEYS if entry.detail.get(name)), None)
     if name is None:
         return ""
     sentence = AUDIT_SENTENCES.get(name)
     if sentence is None:
         return format_html("<q>{}</q>", entry.detail[name])
-    return format_html("{}", sentence(entry.detail[name]))
+    return format_html("{}", in_words(sentence, entry.detail[name]))

@@ -18,6 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
+from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
@@ -53,7 +54,7 @@ from backoffice.operations.lifecycle.recipient import (
     lock_recipient,
     lock_register,
 )
-from backoffice.operations.lifecycle.staff_change import apply_staff_change, lock_staff
+from backoffice.operations.lifecycle.staff_change import apply_staff_change
 from backoffice.operations.lifecycle.transitions import (
     OperationAction,
     audit_refusals,
@@ -222,9 +223,9 @@ def _lock_what_it_changes(payload: object) -> None:
     if isinstance(payload, ResolutionPayload):
         Operation.objects.get_locked(payload.operation)
     if isinstance(payload, StaffChangePayload):
-        lock_staff(payload.person)
+        staff.lock_staff(payload.person)
     if isinstance(payload, AccessReviewPayload | ApprovalPolicyPayload):
-        lock_staff()
+        staff.lock_staff()
     if isinstance(payload, DelegationPayload):
         lock_delegations()
     if isinstance(payload, RecipientPayload):

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from django.conf import settings as product_settings
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import IntegrityError, connection
 from django.utils import timezone
 from pydantic import SecretStr
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from backoffice.accounts.break_glass import ShellCommand
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import credentials, logs
@@ -252,11 +254,14 @@ def test_a_used_key_is_redacted_in_logs() -> None:
 def test_returning_to_the_environments_key_is_audited() -> None:
     switched_to()
     out = StringIO()
-    call_command("use_environment_key", stdout=out)
+    with pytest.raises(CommandError, match="A reason is required"):
+        call_command("use_environment_key", "--reason", " ")
+    call_command("use_environment_key", "--reason", "The key was lost", stdout=out)
     assert "now use the key of the environment" in out.getvalue()
     assert in_use() == FIRST
-    assert Entry.objects.filter(action=Action.KEY_SWITCHED).count() == 1
-    call_command("use_environment_key", stdout=out)
+    entry = Entry.objects.get(action=Action.KEY_SWITCHED)
+    assert entry.detail == ShellCommand("The key was lost").origin
+    call_command("use_environment_key", "--reason", "Again", stdout=out)
     assert "Nothing was changed" in out.getvalue()
     assert Entry.objects.filter(action=Action.KEY_SWITCHED).count() == 1
 

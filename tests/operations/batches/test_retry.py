@@ -15,7 +15,7 @@ from django.utils import timezone
 from openpyxl.reader.excel import load_workbook
 
 from backoffice.accounts.models import User
-from backoffice.operations.batches import checking, control, creation, files, submission
+from backoffice.operations.batches import checking, control, creation, files, reading, submission
 from backoffice.operations.batches.retried_rows import retryable_rows
 from backoffice.operations.delivery import send
 from backoffice.operations.errors import FileOutdatedError, NothingToRetryError
@@ -145,6 +145,17 @@ def test_a_file_that_cannot_be_read_is_refused_beside_the_reasons(
         answer = client.post(path(batch, "upload/"), data)
         assert answer.status_code == 422
         assert "Account is closed" in answer.content.decode()
+    assert not PayoutFile.objects.filter(retry_of=batch).exists()
+
+
+def test_rows_that_are_too_many_for_one_file_are_to_be_uploaded_in_several(
+    sign_in: SignIn, preparer: User, batch: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MAX_MEGABYTES", 0)
+    answer = sign_in(Client(), preparer).post(path(batch), follow=True)
+    assert answer.redirect_chain == [(path(batch), 302)]
+    shown = answer.content.decode()
+    assert "The file is larger than 0 MB. Nothing was prepared. Download the unpaid rows" in shown
     assert not PayoutFile.objects.filter(retry_of=batch).exists()
 
 

@@ -8,8 +8,9 @@ from django.utils import translation
 
 from backoffice.accounts.models import User
 from backoffice.core.web.formatting import labelled, quoted
+from backoffice.operations.kinds.registry import sentence_of
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.templatetags.operations import recipient_detail, recipient_name, sentence
+from backoffice.operations.templatetags.operations import recipient_detail, recipient_name
 from tests import factories
 
 SignIn = Callable[[Client, User], Client]
@@ -35,16 +36,16 @@ def test_a_reader_gets_the_sentence_and_the_recipient_in_their_own_language(
     prepared_in_french: Operation,
 ) -> None:
     with translation.override("en"):
-        assert sentence(prepared_in_french) == prepared_in_french.sentence
+        assert sentence_of(prepared_in_french) == prepared_in_french.sentence
     with translation.override("fr"):
-        assert prepared_in_french.recipient in sentence(prepared_in_french)
+        assert prepared_in_french.recipient in sentence_of(prepared_in_french)
         assert recipient_name(prepared_in_french) == prepared_in_french.recipient
 
 
 def test_an_unreadable_content_is_shown_as_stored(prepared_in_french: Operation) -> None:
     prepared_in_french.payload = {}
     with translation.override("fr"):
-        assert sentence(prepared_in_french) == prepared_in_french.sentence
+        assert sentence_of(prepared_in_french) == prepared_in_french.sentence
         assert recipient_detail(prepared_in_french) == prepared_in_french.recipient_detail
 
 

@@ -6,15 +6,18 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions
 from backoffice.operations.batches import control
+from backoffice.operations.batches.reading import UnreadableFileError
 from backoffice.operations.batches.retried_rows import retryable_rows
 from backoffice.operations.errors import NothingToRetryError, OperationError
+from backoffice.operations.models.batches import FileProblem
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.batches.batch import batch_or_404
 from backoffice.operations.pages.batches.files import FileForm, attachment
@@ -31,6 +34,12 @@ def batch_retry(request: StaffRequest, pk: UUID) -> HttpResponse:
         file = control.retry_rows(pk, actor=request.user, language=get_language() or "en")
     except OperationError as exc:
         return _refused(request, operation, exc)
+    except UnreadableFileError as exc:
+        text = gettext(
+            "{problem} Nothing was prepared. Download the unpaid rows, and upload them in several files."
+        )
+        messages.error(request, text.format(problem=code_sentence(FileProblem, exc.problem)))
+        return redirect("operations:batch_retry", operation.pk)
     return redirect(file)
 
 

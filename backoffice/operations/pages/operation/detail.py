@@ -365,11 +365,7 @@ def audit_timeline(operation: Operation) -> list[Entry]:
     Without those about forms that were not accepted.
     """
     entries = Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk))
-    return [
-        entry
-        for entry in entries.order_by("position")
-        if entry.detail.get("refusal", {}).get("code") not in _FORM_REFUSALS
-    ]
+    return [entry for entry in entries.order_by("position") if entry.code_of("refusal") not in _FORM_REFUSALS]
 
 
 def _notices(request: StaffRequest, operation: Operation) -> list[Message]:

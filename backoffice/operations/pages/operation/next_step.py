@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core.web.formatting import local_time
+from backoffice.core.web.formatting import in_words, local_time
 from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.lifecycle.transitions import OperationAction
@@ -46,7 +46,7 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
     if last is not None and last.action in _RELEASE_EXPIRED:
         return _expired_release_text(operation, turn)
     if last is not None and last.action == Action.OPERATION_ACTION_REFUSED:
-        return _refused_at_claim(operation, last.detail["refusal"])
+        return _refused_at_claim(operation, last)
     return _failed_attempt_text(operation, turn)
 
 
@@ -64,7 +64,7 @@ def _expired_release_text(operation: Operation, turn: QueuePosition | None) -> s
 
 
 def _ends_a_release(entry: Entry) -> bool:
-    is_refused_send = entry.detail.get("attempted") == OperationAction.SEND
+    is_refused_send = entry.detail_of("attempted") == OperationAction.SEND
     return entry.action in {*_RELEASE_EXPIRED, Action.OPERATION_RETURNED} or (
         entry.action == Action.OPERATION_ACTION_REFUSED and is_refused_send
     )
@@ -111,15 +111,15 @@ _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
 """What to do after these refusals. After any other that `_REFUSED_AT_CLAIM` lacks too, it must be prepared again."""
 
 
-def _refused_at_claim(operation: Operation, refusal: dict[str, str]) -> str:
-    code = refusal["code"]
+def _refused_at_claim(operation: Operation, entry: Entry) -> str:
+    code, refusal = entry.code_of("refusal"), in_words(sentence, entry.detail_of("refusal"))
     if code in _REFUSED_AT_CLAIM:
         return str(_REFUSED_AT_CLAIM[code])
     if code in _ADVICE_AFTER_REFUSAL:
-        return f"{sentence(refusal)} {_ADVICE_AFTER_REFUSAL[code]}".rstrip()
+        return f"{refusal} {_ADVICE_AFTER_REFUSAL[code]}".rstrip()
     if may_be_paid_already(operation):
         return f"{gettext('Not sent.')} {PAID_ALREADY}"
-    return f"{gettext('Not sent.')} {sentence(refusal)} {_PREPARE_AGAIN}"
+    return f"{gettext('Not sent.')} {refusal} {_PREPARE_AGAIN}"
 
 
 def _advice_if_sendable(operation: Operation, turn: QueuePosition | None, advice: str) -> str:

@@ -200,7 +200,7 @@ def with_escalation(waiting: Waiting | None, timeline: Iterable[Entry]) -> Waiti
     found = [entry for entry in timeline if entry.action == Action.OPERATION_WAITING_ESCALATED]
     if waiting is None or not found:
         return waiting
-    to = str(found[-1].detail.get("to", ""))
+    to = str(found[-1].detail_of("to") or "")
     shown = gettext("administrators") if to == ADMINISTRATORS else to
     text = gettext("Escalated to {people} on {time}.").format(people=shown, time=local_time(found[-1].at))
     return replace(waiting, escalated=text)

@@ -6,7 +6,6 @@ the last inspection.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -33,7 +32,7 @@ from backoffice.operations import permissions, policy
 from backoffice.operations.errors import OperationError
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.incidents import all_incidents
-from backoffice.operations.models.evidence import evidence_in_words
+from backoffice.operations.models.evidence import evidence_in_words, lost_times
 from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reconciliation import ReconciliationResult
@@ -132,7 +131,9 @@ def incident(request: StaffRequest, pk: int) -> HttpResponse:
 def _lost_commits(found: Incident, pause: Pause, reader: User) -> dict[str, object]:
     """What the journal and the provider have of the lost time, and the database does not."""
     lost, since = _lost_attempts(found), _restored_moment(found, pause)
-    evidence = {name: value for name, value in found.evidence.items() if name not in {"lost", "lost_count"}}
+    evidence = found.evidence
+    if isinstance(evidence, dict):
+        evidence = {name: value for name, value in evidence.items() if name not in {"lost", "lost_count"}}
     context: dict[str, object] = {
         "facts": evidence_in_words(evidence),
         "lost_attempts": lost[:MOST_LOST_SHOWN],
@@ -153,9 +154,7 @@ def _lost_commits(found: Incident, pause: Pause, reader: User) -> dict[str, obje
 
 def _lost_attempts(found: Incident) -> QuerySet[LostAttempt]:
     """The attempts that the incident names; one that was found before is kept with the earlier incident."""
-    named: list[dict[str, Any]] = found.evidence.get("lost", [])
-    started = [datetime.fromisoformat(one["started_at"]) for one in named if "started_at" in one]
-    own = LostAttempt.objects.filter(Q(incident=found) | Q(started_at__in=started))
+    own = LostAttempt.objects.filter(Q(incident=found) | Q(started_at__in=lost_times(found.evidence)))
     # not joined: an operation may be missing, too
     return own.select_related("attempt__resolution").prefetch_related("operation")
 
@@ -184,9 +183,10 @@ def break_glass(request: StaffRequest, pk: int) -> HttpResponse:
     permission = incidents.permission_to_acknowledge(request.user, found)
     if request.method == "POST" and _acknowledged(request, form, acknowledge, pk, permission):
         return redirect("operations:incidents")
+    roles = found.roles if isinstance(found.roles, list) else []  # a forged row may hold something else
     context = {
         "change": found,
-        "roles": [str(Role(name).label) for name in found.roles if name in Role],
+        "roles": [str(Role(name).label) for name in roles if name in Role],
         "form": form,
         "is_own": found.is_about(request.user),
         "may_acknowledge": request.user.has_perm(permission),

@@ -25,6 +25,7 @@ from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
 from backoffice.core.gateway import OtpMode, otp_mode
 from backoffice.core.storage.retention import Keeping, TableRetention, declared_tables
+from backoffice.core.web.formatting import in_words
 from backoffice.operations.delivery import journal
 from backoffice.operations.kinds.base import GroupedCode
 from backoffice.operations.models.monitoring import Heartbeat
@@ -62,7 +63,7 @@ def system(request: StaffRequest) -> HttpResponse:
     """The state of the installation. It shows no secret."""
     now = timezone.now()
     head = _head()
-    chain_fault = fault_sentence(head.fault) if head and head.fault else ""
+    chain_fault = in_words(fault_sentence, head.fault) if head and head.fault else ""
     destinations, health, processes = destination_states(now), system_health(), Processes()
     jobs = list(Heartbeat.objects.order_by("job"))
     late = [job.job for job in jobs if job.at is not None and now - job.at > JOB_LATE_AFTER]

@@ -1,0 +1,173 @@
+"""Rows that only someone writes who has the whole database: a page shows them as they are, and all others."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.db.models import JSONField, Value
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.accounts.rights import BreakGlassChange
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import IncidentKind
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.forgeries import forge_entry
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+TAG = re.compile(r"<[^>]*>")
+SignIn = Callable[[Client, User], Client]
+TARGET = "operations.operation"
+
+
+@pytest.fixture
+def reader(auditor: User, sign_in: SignIn) -> Client:
+    return sign_in(Client(), auditor)
+
+
+def shown_at(reader: Client, address: str) -> str:
+    """The words of the page."""
+    answer = reader.get(address)
+    assert answer.status_code == 200
+    return " ".join(unescape(TAG.sub(" ", text_of(answer))).split())
+
+
+@pytest.mark.parametrize(
+    ("action", "detail", "shown"),
+    [
+        (Action.OPERATION_APPROVED, [5], "Details Cannot be read: [5]"),
+        (Action.OPERATION_APPROVED, "forged", "Details Cannot be read: forged"),
+        (Action.OPERATION_ACTION_REFUSED, {"refusal": []}, "Refusal Cannot be read: []"),
+        (Action.OPERATION_ACTION_REFUSED, {"refusal": {"code": {}}}, "Refusal Cannot be read: {'code': {}}"),
+        (
+            Action.OPERATION_ACTION_REFUSED,
+            {"attempted": "send", "refusal": {"code": "x"}},
+            "Refusal Cannot be read: {'code': 'x'}",
+        ),
+        (Action.OPERATION_ESCALATED, {"check": {"code": "x"}}, "Check Cannot be read: {'code': 'x'}"),
+        (Action.OPERATION_ACCEPTED, {"response": {"code": "x"}}, "Response Cannot be read: {'code': 'x'}"),
+        (Action.INCIDENT_RAISED, {"incident": "x"}, "Incident Cannot be read: x"),
+        (
+            Action.INCIDENT_RAISED,
+            {"evidence": {"amount": "x"}},
+            "Evidence amount: Cannot be read: {'amount': 'x'}",
+        ),
+        (Action.LOG_VERIFIED, {"fault": {"position": "x"}}, "Fault Cannot be read: {'position': 'x'}"),
+        (Action.OPERATION_WAITING_ESCALATED, [], "Details Cannot be read: []"),
+        ("forged.action", {}, "forged.action"),
+    ],
+)
+def test_a_forged_entry_is_shown_as_it_is_with_all_others(
+    reader: Client, operation: Operation, action: str, detail: object, shown: str
+) -> None:
+    forged = forge_entry(action, TARGET, str(operation.pk), detail)
+    log = shown_at(reader, reverse("audit:list"))
+    assert shown in log
+    assert f"Entry {forged.position} · {action}" in log
+    assert f"Entry {forged.position - 1} · operation.prepared" in log
+    page = shown_at(reader, operation.get_absolute_url())
+    assert "prepared" in page
+    receipt = shown_at(reader, reverse("operations:receipt", args=[operation.pk]))
+    assert all(
+        f"audit entry {position}" in receipt for position in Entry.objects.values_list("pk", flat=True)
+    )
+
+
+@pytest.mark.parametrize("refusal", [None, [], {"code": "x"}, {"code": {}}])
+def test_a_forged_reason_why_nothing_was_sent_ends_no_page(
+    reader: Client, released: Operation, refusal: object
+) -> None:
+    with lifted(connection):
+        Release.objects.all().delete()
+    forge_entry(
+        Action.OPERATION_ACTION_REFUSED,
+        TARGET,
+        str(released.pk),
+        {"attempted": "send", "refusal": refusal},
+    )
+    assert f"Cannot be read: {refusal}" in shown_at(reader, released.get_absolute_url())
+
+
+@pytest.mark.parametrize(
+    ("evidence", "shown"),
+    [
+        ([5], "Evidence Cannot be read: [5]"),
+        ({"amount": "12"}, "Amount Cannot be read: {'amount': '12'}"),
+        ({"on_record": {"outcome": "x"}}, "Recorded outcome Cannot be read: {'outcome': 'x'}"),
+        ({"differences": [{}]}, "Differences Cannot be read: [{}]"),
+        ({"faults": ["x"]}, "Contradiction Cannot be read: ['x']"),
+        ({"lost": [{"started_at": 5}]}, "Sent, but missing from the database Cannot be read"),
+        ({"undelivered": {}}, "Raised"),
+    ],
+)
+def test_the_forged_evidence_of_an_incident_is_shown_as_it_is(
+    reader: Client, operation: Operation, evidence: object, shown: str
+) -> None:
+    forged = incidents.raise_incident(
+        operation, kind=IncidentKind.SECOND_DEBIT, evidence={"transaction": "T-1"}
+    )
+    other = incidents.raise_incident(operation, kind=IncidentKind.NOT_LISTED, evidence={"transaction": "T-2"})
+    with lifted(connection):
+        Incident.objects.filter(pk=forged.pk).update(evidence=Value(evidence, JSONField()))
+    assert shown in shown_at(reader, forged.get_absolute_url())
+    page = shown_at(reader, reverse("operations:incidents"))
+    assert str(forged.sentence) in page
+    assert str(other.sentence) in page
+    assert "2 open incidents" in shown_at(reader, "/")
+    assert str(other.sentence) in shown_at(reader, operation.get_absolute_url())
+
+
+@pytest.mark.parametrize("evidence", [[], {"lost": 5}, {"lost": [5, {"started_at": "x"}]}])
+def test_the_forged_evidence_of_a_restore_ends_no_page(
+    reader: Client, operation: Operation, evidence: object
+) -> None:
+    found = factories.incident_of_restore()
+    with lifted(connection):
+        Incident.objects.filter(pk=found.pk).update(evidence=Value(evidence, JSONField()))
+    assert "Attempts in the journal" in shown_at(reader, found.get_absolute_url())
+
+
+@pytest.mark.parametrize(
+    ("model", "columns"),
+    [
+        (Operation, {"rule": {"code": "x"}}),
+        (Operation, {"rule": [5]}),
+        (Release, {"blocker": "list_changing", "blocker_parameters": [5], "blocked_since": timezone.now()}),
+    ],
+)
+def test_forged_codes_of_an_operation_are_shown_as_they_are(
+    reader: Client, released: Operation, model: type[Operation | Release], columns: dict[str, object]
+) -> None:
+    key = "pk" if model is Operation else "operation"
+    with lifted(connection):
+        model.objects.filter(**{key: released.pk}).update(**columns)
+    assert "Cannot be read: " in shown_at(reader, released.get_absolute_url())
+    assert "audit entry 1" in shown_at(reader, reverse("operations:receipt", args=[released.pk]))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("columns", [{"responses": [{}]}, {"responses": 5}, {"check_result": "x"}])
+def test_forged_codes_of_an_attempt_are_shown_as_they_are(
+    reader: Client, unknown: Operation, columns: dict[str, object]
+) -> None:
+    with lifted(connection):
+        Attempt.objects.filter(operation=unknown).update(**columns)
+    assert "Cannot be read: " in shown_at(reader, unknown.get_absolute_url())
+    assert unknown.reference in shown_at(reader, reverse("operations:investigation"))
+
+
+def test_forged_roles_of_an_account_change_end_no_page(reader: Client, approver: User) -> None:
+    change = factories.break_glass(approver)
+    with lifted(connection):
+        BreakGlassChange.objects.update(roles=5)
+    assert str(approver) in shown_at(reader, reverse("operations:break_glass", args=[change.pk]))
