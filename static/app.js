@@ -91,7 +91,7 @@ function addCopyButtons(root) {
       button.textContent = words.textCopied;
       setTimeout(() => { button.textContent = words.textCopy; }, 1500);
     });
-    source.after(button);
+    source.after("\u2002", button); // a space, not a margin: none is left where the button begins a line
   }
 }
 

@@ -140,7 +140,7 @@ def parse_typed_amount(text: str, currency: str) -> Decimal:
 def minimum_text(minimums: Mapping[str, Decimal], currencies: Iterable[str]) -> str:
     """`Minimum: NGN 100.00 · USD 1.00`, of these currencies; empty if no minimum is known."""
     known = [
-        f"{currency} {format_amount(minimums[currency], currency)}"
+        f"{currency}\N{NO-BREAK SPACE}{format_amount(minimums[currency], currency)}"
         for currency in currencies
         if currency in minimums
     ]

@@ -155,16 +155,16 @@ def form_of(client: Client, kind: str, query: str = "") -> Any:
 @pytest.mark.parametrize(
     ("kind", "field", "text"),
     [
-        ("withdrawal", "amount", "Minimum: NGN 0.01 · USD 0.01"),
-        ("transfer", "amount", "Minimum: NGN 0.01 · USD 0.01"),
-        ("conversion", "amount", "Minimum: NGN 0.01 · USD 0.01"),
-        ("wallet_transfer", "amount", "Minimum: USDT 0.000001"),
+        ("withdrawal", "amount", "Minimum: NGN\N{NO-BREAK SPACE}0.01 · USD\N{NO-BREAK SPACE}0.01"),
+        ("transfer", "amount", "Minimum: NGN\N{NO-BREAK SPACE}0.01 · USD\N{NO-BREAK SPACE}0.01"),
+        ("conversion", "amount", "Minimum: NGN\N{NO-BREAK SPACE}0.01 · USD\N{NO-BREAK SPACE}0.01"),
+        ("wallet_transfer", "amount", "Minimum: USDT\N{NO-BREAK SPACE}0.000001"),
         (
             "payment",
             "incoming_amount",
-            "The other is calculated at the provider's rate. Minimum: USDT 0.000001",
+            "The other is calculated at the provider's rate. Minimum: USDT\N{NO-BREAK SPACE}0.000001",
         ),
-        ("payment", "outgoing_amount", "Minimum: NGN 0.01 · USD 0.01"),
+        ("payment", "outgoing_amount", "Minimum: NGN\N{NO-BREAK SPACE}0.01 · USD\N{NO-BREAK SPACE}0.01"),
     ],
 )
 def test_the_providers_minimum_is_shown_at_the_amount(
@@ -268,7 +268,7 @@ def test_the_full_balance_is_offered_without_the_fee_charged_last(
     ]
     html = as_preparer.get("/operations/prepare/withdrawal/").content.decode()
     assert f'<data hidden value="4,950.00" data-currency="NGN" data-network="" data-note="{note}">' in html
-    assert "Balance before fees:" in html
+    assert 'Balance before fees: <span class="balance nowrap">' in html
 
 
 @pytest.mark.usefixtures("reported")

@@ -121,7 +121,10 @@ def test_the_currencies_are_those_of_the_providers_wallets(several_currencies: C
     form = several_currencies.get(ADDRESS).context["form"]
     assert [code for code, _label in form.fields["currency"].choices] == ["USDT", "USDC"]
     assert [name for name, _label in form.fields["network"].choices] == ["", "TRC20", "ERC20"]
-    assert form.fields["amount"].help_text == "Minimum: USDT 1.000000 · USDC 2.5"
+    assert (
+        form.fields["amount"].help_text
+        == "Minimum: USDT\N{NO-BREAK SPACE}1.000000 · USDC\N{NO-BREAK SPACE}2.5"
+    )
 
 
 def test_another_cryptocurrency_is_prepared_as_typed_and_needs_two_approvers(

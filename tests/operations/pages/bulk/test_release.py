@@ -667,6 +667,13 @@ def test_a_selection_of_nothing_to_send_is_not_counted(as_approver: Client, prep
     html = text_of(as_approver.get(address(factories.prepared(preparer))))
     assert "<h1>Nothing to send</h1>" in html
     assert "then confirm" not in html
+    assert 'class="split"' in html  # what is skipped, and the next step beside it
+
+
+def test_with_nothing_to_list_the_next_step_has_no_empty_column_beside_it(as_approver: Client) -> None:
+    html = text_of(as_approver.get(f"{SEND}?operation=W-000000"))
+    assert "No operation is ready to be sent." in html
+    assert 'class="split"' not in html
 
 
 def test_the_pages_keep_their_number_of_queries(
