@@ -8,7 +8,9 @@ again in the next round.
 import logging
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
+from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -19,12 +21,16 @@ from backoffice.core.models import GatewayKey
 
 logger = logging.getLogger(__name__)
 POSTPONED_SECONDS = 60.0  # how long this process skips a row that failed
+FAILURES_OF_SECONDS = 600.0  # for which the rows that failed are counted
+NO_JOB = "other"  # the job of rows that are processed outside any
 _READ_ONLY = "25006"  # PostgreSQL's SQLSTATE read_only_sql_transaction
 
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 _busy: set[Hashable] = set()
 _postponed_until: dict[Hashable, float] = {}
+_failures: deque[tuple[float, str]] = deque(maxlen=10_000)  # when a row failed, and in which job
+_job: ContextVar[str] = ContextVar("job", default=NO_JOB)
 _lock = threading.RLock()
 
 
@@ -49,6 +55,7 @@ def run_each_isolated(
             if is_database_unavailable(exc):
                 raise
             _postpone(key, name, exc)
+            count_failed_row()
             try:
                 failed(row, type(exc).__name__)
             except Error:
@@ -59,7 +66,20 @@ def run_each_isolated(
 
 
 def ignore(*_args: object) -> None:
-    """The argument `failed` where no page shows the row: the failure is in the log only."""
+    """The argument `failed` where no page shows the row: the failure is in the log, and in `failed_rows`."""
+
+
+def count_failed_row() -> None:
+    """Count a row that the present job could not process."""
+    with _lock:
+        _failures.append((time.monotonic(), _job.get()))
+
+
+def failed_rows() -> dict[str, int]:
+    """How often rows failed in this process in the last ten minutes, by job. One that always fails counts each time."""
+    since = time.monotonic() - FAILURES_OF_SECONDS
+    with _lock:
+        return dict(Counter(job for at, job in _failures if at > since))
 
 
 def run_isolated(
@@ -75,6 +95,7 @@ def run_isolated(
     key = (name, threading.get_ident())
     if key in postponed():
         return None
+    outer = _job.set(name)
     try:
         return job()
     except Exception as exc:
@@ -84,6 +105,8 @@ def run_isolated(
         else:
             _postpone(key, f"The job {name}", exc)
         failed(name, type(exc).__name__)
+    finally:
+        _job.reset(outer)
     return None
 
 

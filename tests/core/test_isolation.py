@@ -151,3 +151,18 @@ def test_a_row_that_met_a_read_only_server_is_retried_on_a_new_connection() -> N
         cursor.execute("SET default_transaction_read_only = on")
     assert isolation.run_each_isolated(marked, {1: "one"}, failed=isolation.ignore) == [0]
     assert isolation.postponed() == set()
+
+
+def test_failed_rows_are_counted_by_job_for_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: int) -> None:
+        raise LookupError
+
+    def job() -> int:
+        return len(isolation.run_each_isolated(fails, {1: "one", 2: "two"}, failed=isolation.ignore))
+
+    assert isolation.run_isolated("run_due_schedules", job) == 0
+    isolation.run_each_isolated(fails, {3: "three"}, failed=isolation.ignore)
+    assert isolation.failed_rows() == {"run_due_schedules": 2, "other": 1}
+    later = time.monotonic() + isolation.FAILURES_OF_SECONDS
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert isolation.failed_rows() == {}

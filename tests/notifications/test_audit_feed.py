@@ -15,7 +15,7 @@ from backoffice.accounts.roles import Role
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import ChainHead
-from backoffice.core import fault_points
+from backoffice.core import fault_points, isolation
 from backoffice.notifications import jobs
 from backoffice.notifications.events import EVENTS, SILENT, Group
 from backoffice.notifications.models import AuditCursor, Channel, Message
@@ -193,6 +193,12 @@ def test_a_forged_entry_keeps_no_other_message_back(
     connection.check_constraints()
     assert "waits" in notices_of(approver.pk)
     assert not audit_feed.is_behind()
+
+
+def test_an_entry_that_cannot_be_read_counts_as_a_failed_row() -> None:
+    forge_entry(Action.STAFF_ROLES_CHANGED, "accounts.user", "x", {})
+    isolation.run_isolated("record_events_due", audit_feed.record_events_due)
+    assert isolation.failed_rows() == {"record_events_due": 1}
 
 
 def test_entries_read_again_make_no_second_message(preparer: User, approver: User) -> None:

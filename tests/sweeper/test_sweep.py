@@ -28,6 +28,7 @@ from tests.sandbox_process import SandboxProcess
 def nothing_put_off() -> Iterator[None]:
     yield
     isolation._postponed_until.clear()
+    isolation._failures.clear()
 
 
 @pytest.fixture(autouse=True)

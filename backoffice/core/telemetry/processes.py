@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db import Error, connection, connections
 from django.utils import timezone
 
-from backoffice.core import clock, credentials
+from backoffice.core import clock, credentials, isolation
 from backoffice.core.leases import acquire_lease
 from backoffice.core.models import ConfiguredKey, ProcessRow
 from backoffice.core.telemetry import provider_calls
@@ -50,6 +50,7 @@ class Report(TypedDict):
     version: str  # of Countersign
     python: str
     failed_parts: list[str]  # of `readiness`
+    failed_rows: dict[str, int]  # by job, see `isolation.failed_rows`
     disk_free: int  # bytes on the disk of the data folder
     disk_total: int
     database_size: int  # bytes
@@ -115,6 +116,7 @@ def _own_report() -> Report:
         version=settings.VERSION,
         python=platform.python_version(),
         failed_parts=[part for part, state in part_states().items() if state == State.FAILED],
+        failed_rows=isolation.failed_rows(),
         disk_free=disk.free,
         disk_total=disk.total,
         database_size=database_size(),

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from backoffice.audit.actions import Action
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.core import background, fault_points
+from backoffice.core import background, fault_points, isolation
 from backoffice.notifications.events import EVENTS, Event, is_notified
 from backoffice.notifications.models import AuditCursor
 from backoffice.notifications.recording.audiences import People, operation_ids
@@ -84,6 +84,7 @@ def _readable(position: int) -> list[Entry]:
         return list(Entry.objects.filter(position=position))
     except (ValueError, DataError):
         logger.exception("Entry %d of the audit log cannot be read; it notifies nobody", position)
+        isolation.count_failed_row()
         return []
 
 
@@ -94,6 +95,7 @@ def _add_all(outbox: Outbox, people: People, entry: Entry) -> None:
             _add(outbox, people, entry, event)
     except (AttributeError, LookupError, TypeError, ValueError, ValidationError):
         logger.exception("Entry %d of the audit log cannot be read", entry.position)
+        isolation.count_failed_row()
 
 
 def _add(outbox: Outbox, people: People, entry: Entry, event: Event) -> None:

@@ -150,7 +150,10 @@ def _headings(batch: Operation, kind: AnyKind) -> dict[str, str]:
 
 def unpaid_reason(row: BatchRow) -> str:
     """Why a row that can be retried was not paid, in words."""
-    return outcome_sentence(row.operation) if row.operation else RowWithoutOperation(row).reason
+    if row.operation:
+        return outcome_sentence(row.operation)
+    reason = RowWithoutOperation(row).reason
+    return f"{reason} {outcome_sentence(row.duplicate_of)}" if row.duplicate_of else reason
 
 
 def format_of_file(batch: Operation) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import RETRIED_ROW
@@ -28,15 +29,18 @@ _NEVER_APPROVED = Q(batch__status=Status.REJECTED) | Q(
 _NOT_CREATED = Q(IS_WAITING_ROW, batch__status__in=_ENDED_UNSENT) & ~(
     Q(retried_number__isnull=False) & _NEVER_APPROVED
 )
+# Rows that became none, since an equal operation was waiting or being sent, which then ended unpaid. Not the duplicate
+# of a row of a batch: that payment is retried in the batch of the other row.
+_DUPLICATE_UNPAID = Q(duplicate_of__status__in=_UNPAID, duplicate_of__batch_row__isnull=True)
 
 
 def retryable_rows(batch_id: UUID) -> QuerySet[BatchRow]:
     """The rows of this batch that were not paid and that no other batch prepares again, each with its operation.
 
-    Their operation failed, was cancelled or expired, or the batch was before there was one. Without rows that may have
-    been paid.
+    Their operation, or the equal one because of which there is none, failed, was cancelled or expired, or the batch was
+    before there was one. Without rows that may have been paid.
     """
-    of_operation = OuterRef("operation")
+    of_operation = Coalesce(OuterRef("operation"), OuterRef("duplicate_of"))
     retried = BatchRow.objects.filter(
         batch__batch__retry_of=OuterRef("batch"), retried_number=OuterRef("number")
     )
@@ -46,9 +50,11 @@ def retryable_rows(batch_id: UUID) -> QuerySet[BatchRow]:
         Incident.objects.filter(operation=of_operation, kind__in=POSSIBLY_PAID),
         LostAttempt.objects.maybe_executed().filter(operation=of_operation),
     )
-    unpaid = BatchRow.objects.filter(Q(operation__status__in=_UNPAID) | _NOT_CREATED, batch=batch_id)
+    unpaid = BatchRow.objects.filter(
+        Q(operation__status__in=_UNPAID) | _DUPLICATE_UNPAID | _NOT_CREATED, batch=batch_id
+    )
     free = unpaid.filter(*(~Exists(found) for found in taken_over))
-    return free.select_related("operation", "batch").order_by("number")
+    return free.select_related("operation", "duplicate_of", "batch").order_by("number")
 
 
 def are_retryable(batch_id: UUID, numbers: Sequence[int | None]) -> bool:

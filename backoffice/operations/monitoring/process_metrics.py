@@ -39,17 +39,26 @@ def _processes() -> Iterator[Metric]:
     running = {kind.value: 0 for kind in ProcessRow.Kind}
     not_ready = {part.value: 0 for part in Part}
     free: dict[str, int] = {}
+    failed_rows: dict[str, int] = {}
     for row in rows:
         running[row.kind] += 1
         free.setdefault(row.machine, row.report.get("disk_free", 0))
         for part in row.report.get("failed_parts", []):
             not_ready[part] = not_ready.get(part, 0) + 1
+        for job, number in row.report.get("failed_rows", {}).items():
+            failed_rows[job] = failed_rows.get(job, 0) + number
     yield _family("countersign_processes", "Processes that reported within the last minute", "kind", running)
     yield _family(
         "countersign_processes_not_ready",
         "Processes that cannot use the database, its migrations, the broker or the keys",
         "part",
         not_ready,
+    )
+    yield _family(
+        "countersign_failed_rows",
+        "Failures of single rows in a job of the sweeper in the last ten minutes",
+        "job",
+        failed_rows,
     )
     yield _family("countersign_disk_free_bytes", "Free space on the disk of the data folder", "machine", free)
 

@@ -19,6 +19,7 @@ from backoffice.operations.batches import checking, control, creation, files, re
 from backoffice.operations.batches.retried_rows import retryable_rows
 from backoffice.operations.delivery import send
 from backoffice.operations.errors import FileOutdatedError, NothingToRetryError
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle.incidents import raise_incident
 from backoffice.operations.models.batches import BatchRow, ColumnMapping, FileState, PayoutFile
 from backoffice.operations.models.monitoring import Incident
@@ -212,6 +213,53 @@ def test_only_rows_that_were_certainly_not_paid_are_retried(preparer: User, appr
     assert numbers_to_retry(batch) == []
     steps.put(copy, Status.CANCELLED)
     assert numbers_to_retry(batch) == [3]
+
+
+@pytest.fixture
+def duplicate(preparer: User, approver: User) -> BatchRow:
+    """Row 2 of a batch, which became no operation: an equal one waits, prepared outside a batch."""
+    batch = payouts.prepared(preparer, [f"{payouts.transfers(1)[0]}Bonus", *payouts.transfers(1, first=2)])
+    row = batch.rows.get(number=2)
+    content = read_content(Operation(kind=row.kind, payload=row.payload))[1]
+    factories.prepared_of_kind(row.kind, content, preparer)
+    payouts.created(payouts.approve(batch, approver))
+    return batch.rows.get(number=2)
+
+
+def test_a_row_is_retried_once_the_equal_operation_has_ended_unpaid(duplicate: BatchRow) -> None:
+    batch, other = duplicate.batch, duplicate.duplicate_of
+    assert other is not None
+    steps.put(other, Status.APPROVED, Status.SENDING)
+    assert numbers_to_retry(batch) == []
+    steps.put(other, Status.FAILED)
+    [free] = retryable_rows(batch.pk)
+    assert free == duplicate
+    assert control.unpaid_reason(free).startswith(f"{other.reference} has the same content")
+    raise_incident(other, kind=IncidentKind.EXECUTED_AFTER_ALL, evidence={})
+    assert numbers_to_retry(batch) == []
+
+
+def test_a_row_whose_equal_operation_was_prepared_again_is_not_retried(
+    duplicate: BatchRow, preparer: User
+) -> None:
+    assert duplicate.duplicate_of is not None
+    steps.put(duplicate.duplicate_of, Status.CANCELLED)
+    assert numbers_to_retry(duplicate.batch) == [2]
+    again = factories.prepared(preparer)
+    with lifted(connection):
+        Operation.objects.filter(pk=again.pk).update(prepared_from=duplicate.duplicate_of)
+    assert numbers_to_retry(duplicate.batch) == []
+
+
+def test_the_duplicate_of_a_row_of_another_batch_is_retried_there(
+    duplicate: BatchRow, preparer: User, approver: User
+) -> None:
+    first = payouts.applied(preparer, approver, payouts.transfers(1, first=3))
+    [other] = payouts.row_operations(first)
+    with lifted(connection):
+        BatchRow.objects.filter(pk=duplicate.pk).update(duplicate_of=other)
+    steps.put(other, Status.SENDING, Status.FAILED)
+    assert (numbers_to_retry(first), numbers_to_retry(duplicate.batch)) == ([2], [])
 
 
 def test_the_rows_of_a_cancelled_batch_are_retried_with_the_reason(

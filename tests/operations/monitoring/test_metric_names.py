@@ -37,7 +37,7 @@ def something_to_report(client: Client, db: None) -> None:
         pid=1,
         started_at=now,
         at=now,
-        report={"disk_free": 5, "failed_parts": ["broker"]},
+        report={"disk_free": 5, "failed_parts": ["broker"], "failed_rows": {"run_due_schedules": 2}},
     )
     ProviderCallCount.objects.create(minute=now, call="read", outcome="ok", calls=3, seconds=1.5, slowest=1)
     jobs.record_heartbeat("send_due")
@@ -90,7 +90,11 @@ def test_rules_and_dashboard_name_no_label_of_the_target_as_one_of_ours() -> Non
     """Prometheus gives each sample the labels of its target, and renames ours of the same name."""
     of_the_target = {"job", "instance"}
     ours = {name for name, labels in samples().items() if labels & of_the_target}
-    assert ours == {"countersign_job_failed", "countersign_sweeper_age_seconds"}
+    assert ours == {
+        "countersign_failed_rows",
+        "countersign_job_failed",
+        "countersign_sweeper_age_seconds",
+    }
     for expression in expressions():
         if ours & set(NAME.findall(expression)):
             assert "by (exported_job)" in expression

@@ -13,6 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.core import isolation
+from backoffice.core.telemetry.processes import report
 from backoffice.core.web.formatting import stored_error
 from backoffice.ledger.mirror.rows import UnstorableRecordError
 from backoffice.ledger.models import Mirror
@@ -310,6 +312,19 @@ def test_no_token_is_accepted_if_none_is_configured(client: Client) -> None:
     for token in ("", "x"):
         answer = client.get("/metrics", headers={"Authorization": f"Bearer {token}"}, REMOTE_ADDR="10.0.0.7")
         assert answer.status_code == 403
+
+
+def test_the_metrics_add_up_the_rows_that_failed_in_each_process(client: Client, db: None) -> None:
+    def fails(_: int) -> None:
+        raise LookupError
+
+    def job() -> int:
+        return len(isolation.run_each_isolated(fails, {1: "one"}, failed=isolation.ignore))
+
+    isolation.run_isolated("run_due_schedules", job)
+    for kind in ("sweeper", "worker"):
+        report(kind, timezone.now())
+    assert metrics_of(client)["countersign_failed_rows run_due_schedules"] == 2
 
 
 def test_the_sweeper_heartbeat_is_rate_limited(db: None) -> None:
