@@ -1,6 +1,6 @@
 """What the approval policies require of an operation: when it is prepared, and as long as it waits."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -149,9 +149,18 @@ def levels_of_many(operations: Collection[Operation]) -> dict[UUID, Levels]:
         policy = current_policy()
     except errors.PolicyAlteredError:
         return {}
-    levels = {one.pk: one.required_levels for one in operations if one.policy_version == policy.number}
+    levels = levels_as_prepared(one for one in operations if one.policy_version == policy.number)
     older = [one for one in operations if one.pk not in levels]
     return levels | (remembered_levels(older, policy.number or 0, policy) if older else {})
+
+
+def levels_as_prepared(operations: Iterable[Operation]) -> dict[UUID, Levels]:
+    """The levels under which each of these was prepared, for lists; without those that cannot be read."""
+    levels = {}
+    for operation in operations:
+        with suppress(errors.ContentUnreadableError):
+            levels[operation.pk] = operation.required_levels
+    return levels
 
 
 def remembered_levels(

@@ -26,7 +26,7 @@ from backoffice.operations.approval.progress import (
     affected_people,
     counting,
 )
-from backoffice.operations.approval.requirements import remembered_levels
+from backoffice.operations.approval.requirements import levels_as_prepared, remembered_levels
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.registry import (
@@ -252,7 +252,7 @@ def _evaluated(user: User) -> Evaluated:
 def _levels(rows: Sequence[Operation]) -> dict[UUID, Levels]:
     older = [row for row in rows if (row.policy_version or 0) != _annotation(row, "newest")]
     differ = {row.pk for row in older}
-    levels = {row.pk: row.required_levels for row in rows if row.pk not in differ}
+    levels = levels_as_prepared(row for row in rows if row.pk not in differ)
     levels |= remembered_levels(older, _annotation(rows[0], "newest")) if older else {}
     for pk in (
         allow_list.need_one_more([row for row in rows if row.status == Status.APPROVED]) & levels.keys()

@@ -17,6 +17,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.urls import reverse
 from django.utils.translation import gettext
+from pydantic import ValidationError
 
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
@@ -25,6 +26,7 @@ from backoffice.core.encryption import SealedRow
 from backoffice.core.fields import ExactDecimalField, normalized_text
 from backoffice.core.web.formatting import in_words
 from backoffice.core.web.request_context import set_operation
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.models import reason_codes
 from backoffice.operations.models.reason_codes import Blocker, CheckResult
 from backoffice.operations.states import (
@@ -219,8 +221,16 @@ class Operation(SealedRow):
 
     @property
     def required_levels(self) -> Levels:
-        """The levels under which it was prepared: of everyone, if an earlier release prepared it."""
-        return (Level(needed=self.approvals_needed),) if self.levels is None else read_levels(self.levels)
+        """The levels under which it was prepared: of everyone, if an earlier release prepared it.
+
+        Raises ContentUnreadableError.
+        """
+        if self.levels is None:
+            return (Level(needed=self.approvals_needed),)
+        try:
+            return read_levels(self.levels)
+        except ValidationError as exc:
+            raise ContentUnreadableError from exc
 
     @property
     def reason(self) -> str:

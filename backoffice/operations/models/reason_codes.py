@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import (
+    UNREADABLE_ERRORS,
     code_sentence,
     format_amount,
     quoted,
@@ -143,8 +144,11 @@ class ApprovalRule(TextChoices):
 
 
 def people_of_rule(rule: Mapping[str, Any]) -> list[People]:
-    """Everybody whom the stored rule of an operation names."""
-    return people_of([Rule.model_validate(rule["policy_rule"])]) if "policy_rule" in rule else []
+    """Everybody whom the stored rule of an operation names; nobody if it cannot be read."""
+    try:
+        return people_of([Rule.model_validate(rule["policy_rule"])]) if "policy_rule" in rule else []
+    except UNREADABLE_ERRORS:
+        return []
 
 
 def rule_sentence(rule: Mapping[str, Any], names: CurrentNames | None = None) -> str:

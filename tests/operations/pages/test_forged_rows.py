@@ -156,7 +156,9 @@ def test_forged_codes_of_an_operation_are_shown_as_they_are(
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("columns", [{"responses": [{}]}, {"responses": 5}, {"check_result": "x"}])
+@pytest.mark.parametrize(
+    "columns", [{"responses": [{}]}, {"responses": 5}, {"check_result": "x"}, {"name_not_checked": "x"}]
+)
 def test_forged_codes_of_an_attempt_are_shown_as_they_are(
     reader: Client, unknown: Operation, columns: dict[str, object]
 ) -> None:
@@ -166,8 +168,26 @@ def test_forged_codes_of_an_attempt_are_shown_as_they_are(
     assert unknown.reference in shown_at(reader, reverse("operations:investigation"))
 
 
+@pytest.mark.parametrize("columns", [{"rule": []}, {"rule": 5}, {"levels": []}, {"levels": [{"needed": 0}]}])
+def test_forged_terms_of_an_operation_keep_it_out_of_what_can_be_approved(
+    as_approver: Client, operation: Operation, preparer: User, columns: dict[str, object]
+) -> None:
+    other = factories.prepared(preparer, amount=5_000)
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(**columns)
+    assert operation.reference in shown_at(as_approver, operation.get_absolute_url())
+    assert other.reference in shown_at(as_approver, reverse("operations:list"))
+    assert other.reference in shown_at(as_approver, "/")
+
+
 def test_forged_roles_of_an_account_change_end_no_page(reader: Client, approver: User) -> None:
     change = factories.break_glass(approver)
     with lifted(connection):
         BreakGlassChange.objects.update(roles=5)
     assert str(approver) in shown_at(reader, reverse("operations:break_glass", args=[change.pk]))
+
+
+def test_an_unknown_outcome_ends_no_page(reader: Client, operation: Operation) -> None:
+    factories.attempt(operation, outcome="forged", closed_at=timezone.now())
+    assert operation.reference in shown_at(reader, operation.get_absolute_url())
+    assert operation.reference in shown_at(reader, reverse("operations:receipt", args=[operation.pk]))

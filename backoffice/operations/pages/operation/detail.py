@@ -23,6 +23,7 @@ from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.core.cached_reads import cached_in_process
+from backoffice.core.web.formatting import in_words
 from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
 from backoffice.operations.allow_list import recipient_warnings, requirements_for
@@ -214,7 +215,7 @@ class AttemptRow:
     def name_not_checked(self) -> str:
         """Why the name at the bank could not be read before sending; empty if it was, or none is needed."""
         cause = self.attempt.name_not_checked
-        return unresolved_sentence(cause) if cause else ""
+        return in_words(unresolved_sentence, cause) if cause else ""
 
 
 @dataclass(frozen=True)

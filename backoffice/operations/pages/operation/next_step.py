@@ -176,10 +176,11 @@ def next_step(operation: Operation, attempt: Attempt) -> str:
         return _send_again_text(operation, attempt)
     if attempt.outcome in {Outcome.REJECTED, Outcome.FAILED} and may_be_paid_already(operation):
         return str(PAID_ALREADY)
-    return {
+    advice: dict[str, str] = {
         Outcome.REJECTED: gettext("Nothing was executed. Correct the cause, then prepare it again."),
         Outcome.FAILED: gettext("Prepare it again if it must still be done."),
-    }.get(Outcome(attempt.outcome), "")
+    }
+    return advice.get(attempt.outcome, "")
 
 
 def _send_again_text(operation: Operation, attempt: Attempt) -> str:

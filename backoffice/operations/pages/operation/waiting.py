@@ -10,7 +10,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.rights import longest_restriction_hours
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core.web.formatting import exact_time, local_time
+from backoffice.core.web.formatting import exact_time, in_words, local_time
 from backoffice.operations.allow_list import CoolingHold
 from backoffice.operations.approval import requirements
 from backoffice.operations.approval.approvers import Approvers, approvers_of
@@ -159,7 +159,7 @@ def _described(operation: Operation, required: requirements.RequiredNow) -> Wait
         is_tightened=levels != operation.required_levels,
         has_lost_approvals=len(found.counted) < len(operation.approvals.all()),
         cooling=required.hold,
-        rule=rule_sentence(operation.rule, names),
+        rule=in_words(lambda rule: rule_sentence(rule, names), operation.rule),
     )
 
 
