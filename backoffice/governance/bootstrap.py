@@ -16,7 +16,6 @@ from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
-from backoffice.core.leases import lock_until_commit
 
 
 class NotBootstrappingError(Exception):
@@ -79,7 +78,7 @@ def invite_second_administrator(email: str, *, full_name: str, actor: User) -> t
 
     Raises NotBootstrappingError, and EmailTakenError.
     """
-    lock_until_commit("bootstrap")
+    staff.lock_staff()
     for person in bootstrap_state().invited:
         User.objects.get_locked(
             pk=person.pk
@@ -108,7 +107,7 @@ def renew_second_administrator_link(user_id: int, *, actor: User) -> tuple[User,
     Under the same conditions as the invitation, and only for a person invited on that page.
     Raises NotBootstrappingError.
     """
-    lock_until_commit("bootstrap")
+    staff.lock_staff()
     # Locked: an enrolment is either finished before this, and found below, or it has to begin again.
     person = User.objects.get_locked(pk=user_id)
     state = bootstrap_state()

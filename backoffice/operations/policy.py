@@ -65,9 +65,9 @@ def check_may_approve(
     Raises the reason why the user may not approve it now: AlteredRecordError before any reason in the content.
     """
     check_permission(person, approval_permission_for(operation.kind))
+    seals.check_record(operation, list(operation.approvals.all()), None)
     _check_awaits_approval(operation)
     _check_not_affected(person, operation)
-    seals.check_record(operation, list(operation.approvals.all()), None)
     check_is_decidable(person, operation, digest=digest)
     check_second_factor(second_factor_at)
     if person.pk in people_of(operation.approvals.all()):

@@ -310,6 +310,17 @@ def test_an_altered_operation_is_not_approved(
     assert Incident.objects.get().operation == operation
 
 
+def test_forged_levels_of_an_approved_operation_are_an_incident_at_the_next_approval(
+    preparer: User, approver: User, second_approver: User
+) -> None:
+    operation = factories.approved(preparer, approver)
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(levels=[{"needed": 0}])
+    with pytest.raises(AlteredRecordError):
+        factories.approve(operation, second_approver)
+    assert Incident.objects.get().operation == operation
+
+
 def test_a_second_person_does_not_approve_after_a_forged_approval(
     preparer: User, approver: User, second_approver: User
 ) -> None:

@@ -216,7 +216,19 @@ BATCHES = (
     Safeguard(
         "a row that may have been paid after all is not retried",
         "backoffice.operations.batches.retried_rows:retryable_rows",
-        {"        Incident.objects.filter(operation=of_operation, kind__in=POSSIBLY_PAID),\n": ""},
+        {"        Incident.objects.filter(of_either, kind__in=POSSIBLY_PAID),\n": ""},
+        f"{_RETRY}::test_only_rows_that_were_certainly_not_paid_are_retried",
+    ),
+    Safeguard(
+        "a row whose copy may have been paid after all is not retried",
+        "backoffice.operations.batches.retried_rows:retryable_rows",
+        {" | Q(operation__prepared_from=of_operation)": ""},
+        f"{_RETRY}::test_only_rows_that_were_certainly_not_paid_are_retried",
+    ),
+    Safeguard(
+        "a row whose copy was copied in turn is not retried",
+        "backoffice.operations.batches.retried_rows:retryable_rows",
+        {"        copies.filter(copies__isnull=False),\n": ""},
         f"{_RETRY}::test_only_rows_that_were_certainly_not_paid_are_retried",
     ),
     Safeguard(

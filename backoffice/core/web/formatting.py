@@ -1,6 +1,7 @@
 """Text forms of amounts, times, codes, errors of client and system, and long ids, for pages and files."""
 
 import errno
+import logging
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -213,6 +214,7 @@ def local_time_of_iso(text: str) -> str:
         return text
 
 
+logger = logging.getLogger(__name__)
 Stored = ParamSpec("Stored")
 UNREADABLE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a function raises that reads stored values, if someone altered them in the database."""
@@ -226,6 +228,7 @@ def in_words(words: Callable[Stored, str], *stored: Stored.args, **named: Stored
     try:
         return words(*stored, **named)
     except UNREADABLE_ERRORS:
+        logger.exception("Stored values cannot be read")
         return unreadable_text(*stored)
 
 

@@ -150,7 +150,7 @@ def levels_of_many(operations: Collection[Operation]) -> dict[UUID, Levels]:
     except errors.PolicyAlteredError:
         return {}
     levels = levels_as_prepared(one for one in operations if one.policy_version == policy.number)
-    older = [one for one in operations if one.pk not in levels]
+    older = [one for one in operations if one.policy_version != policy.number]
     return levels | (remembered_levels(older, policy.number or 0, policy) if older else {})
 
 

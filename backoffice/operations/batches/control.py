@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
@@ -153,7 +154,12 @@ def unpaid_reason(row: BatchRow) -> str:
     if row.operation:
         return outcome_sentence(row.operation)
     reason = RowWithoutOperation(row).reason
-    return f"{reason} {outcome_sentence(row.duplicate_of)}" if row.duplicate_of else reason
+    if row.duplicate_of is None:
+        return reason
+    text = gettext("{reason} {reference} was not paid: {outcome}")
+    return text.format(
+        reason=reason, reference=row.duplicate_of.reference, outcome=outcome_sentence(row.duplicate_of)
+    )
 
 
 def format_of_file(batch: Operation) -> str:

@@ -30,25 +30,33 @@ _NOT_CREATED = Q(IS_WAITING_ROW, batch__status__in=_ENDED_UNSENT) & ~(
     Q(retried_number__isnull=False) & _NEVER_APPROVED
 )
 # Rows that became none, since an equal operation was waiting or being sent, which then ended unpaid. Not the duplicate
-# of a row of a batch: that payment is retried in the batch of the other row.
-_DUPLICATE_UNPAID = Q(duplicate_of__status__in=_UNPAID, duplicate_of__batch_row__isnull=True)
+# of a row of a batch, or of a copy of one: that payment is retried in the batch of the other row.
+_DUPLICATE_UNPAID = Q(
+    duplicate_of__status__in=NOT_EXECUTED,
+    duplicate_of__batch_row__isnull=True,
+    duplicate_of__prepared_from__batch_row__isnull=True,
+)
 
 
 def retryable_rows(batch_id: UUID) -> QuerySet[BatchRow]:
     """The rows of this batch that were not paid and that no other batch prepares again, each with its operation.
 
-    Their operation, or the equal one because of which there is none, failed, was cancelled or expired, or the batch was
-    before there was one. Without rows that may have been paid.
+    Their operation failed, was cancelled or expired, or the batch was before there was one; or the equal operation
+    because of which there is none was not executed. Without rows that may have been paid, and those whose operation was
+    prepared again: the copy may still be paid or may have been, or it was copied in turn.
     """
     of_operation = Coalesce(OuterRef("operation"), OuterRef("duplicate_of"))
+    copies = Operation.objects.filter(prepared_from=of_operation)
+    of_either = Q(operation=of_operation) | Q(operation__prepared_from=of_operation)
     retried = BatchRow.objects.filter(
         batch__batch__retry_of=OuterRef("batch"), retried_number=OuterRef("number")
     )
     taken_over = (
         retried.exclude(_NEVER_APPROVED),
-        Operation.objects.filter(prepared_from=of_operation).exclude(status__in=NOT_EXECUTED),
-        Incident.objects.filter(operation=of_operation, kind__in=POSSIBLY_PAID),
-        LostAttempt.objects.maybe_executed().filter(operation=of_operation),
+        copies.exclude(status__in=NOT_EXECUTED),
+        copies.filter(copies__isnull=False),
+        Incident.objects.filter(of_either, kind__in=POSSIBLY_PAID),
+        LostAttempt.objects.maybe_executed().filter(of_either),
     )
     unpaid = BatchRow.objects.filter(
         Q(operation__status__in=_UNPAID) | _DUPLICATE_UNPAID | _NOT_CREATED, batch=batch_id

@@ -215,7 +215,7 @@ _LEGAL_FORMS = {
     "CO": "COMPANY",
     "COMPANY": "COMPANY",
 }
-_APOSTROPHES = re.compile("['`\u2019\u02bc]")
+_APOSTROPHES = re.compile("['`\u2018\u2019\u02bb\u02bc\uff07]")
 
 
 class NameComparison(Enum):
@@ -245,11 +245,19 @@ def is_same_holder(approved: str, current: str) -> bool:
 
 
 def _words(name: str) -> frozenset[str]:
-    """The words of a name without titles, and each legal form written in one way. In any script."""
-    letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
-    found = re.findall(r"[^\W_]+", _APOSTROPHES.sub("", letters).upper())
-    words = frozenset(_LEGAL_FORMS.get(word, word) for word in found)
-    return words - _TITLES or words
+    """The words of a name without titles, and each legal form written in one way; all of them, if it has no others.
+
+    In any script: vowel signs that are no accents are part of a word.
+    """
+    seen = [
+        one
+        for one in unicodedata.normalize("NFKD", _APOSTROPHES.sub("", name))
+        if not unicodedata.combining(one) and unicodedata.category(one) != "Cf"
+    ]
+    separated = "".join(one if unicodedata.category(one)[0] in "LMN" else " " for one in seen)
+    words = frozenset(_LEGAL_FORMS.get(word, word) for word in separated.upper().split())
+    named = words - _TITLES
+    return named if named - set(_LEGAL_FORMS.values()) else words
 
 
 class RecipientAccountPayload(Payload):
@@ -307,11 +315,7 @@ class RecipientAccountPayload(Payload):
         """Warnings if the name was not checked, or differs from the typed name or the one saved with the account."""
         cautions = [self.not_checked_text] if self.name_not_checked else []
         if self.is_name_different:
-            cautions.append(
-                gettext(
-                    "The name at the bank is {bank_name}, but {typed_name} was entered. Check the reason."
-                ).format(bank_name=self.account_name, typed_name=self.typed_name)
-            )
+            cautions.append(self._different_name_text())
         if self.saved_name and self.name_not_checked:
             cautions.append(
                 gettext("This recipient is saved as {saved}, but {typed_name} was entered.").format(
@@ -322,6 +326,14 @@ class RecipientAccountPayload(Payload):
             cautions.append(changed_holder_warning(self.saved_name, self.account_name))
         return cautions
 
+    def _different_name_text(self) -> str:
+        text = (
+            gettext("The name at the bank is {bank_name}, but {typed_name} was entered. Check the reason.")
+            if self.name_reason
+            else gettext("The name at the bank is {bank_name}, but {typed_name} was entered.")
+        )
+        return text.format(bank_name=self.account_name, typed_name=self.typed_name)
+
     @property
     def account_facts(self) -> Facts:
         """The account, the typed name if the bank reports another one, and why a name was not checked."""
@@ -330,10 +342,11 @@ class RecipientAccountPayload(Payload):
             (gettext("Account"), f"{self.account_number} · {self.bank} ({self.bank_code})"),
         ]
         if self.is_name_different:
-            facts += [
-                (gettext("Name entered"), self.typed_name),
-                (gettext("Reason for the mismatch"), self.name_reason),
-            ]
+            facts.append((gettext("Name entered"), self.typed_name))
+            if (
+                self.name_reason
+            ):  # an earlier release asked for none if the names differed in "Enterprises" alone
+                facts.append((gettext("Reason for the mismatch"), self.name_reason))
         if self.name_not_checked:
             facts += [
                 (gettext("Name check"), self.not_checked_text),

@@ -213,6 +213,15 @@ def test_only_rows_that_were_certainly_not_paid_are_retried(preparer: User, appr
     assert numbers_to_retry(batch) == []
     steps.put(copy, Status.CANCELLED)
     assert numbers_to_retry(batch) == [3]
+    incident = raise_incident(copy, kind=IncidentKind.EXECUTED_AFTER_ALL, evidence={})
+    assert numbers_to_retry(batch) == []
+    with lifted(connection):
+        Incident.objects.filter(pk=incident.pk).delete()
+    assert numbers_to_retry(batch) == [3]
+    copy_of_copy = factories.prepared_to_another_account(preparer)
+    with lifted(connection):
+        Operation.objects.filter(pk=copy_of_copy.pk).update(prepared_from=copy)
+    assert numbers_to_retry(batch) == []
 
 
 @pytest.fixture
@@ -235,6 +244,7 @@ def test_a_row_is_retried_once_the_equal_operation_has_ended_unpaid(duplicate: B
     [free] = retryable_rows(batch.pk)
     assert free == duplicate
     assert control.unpaid_reason(free).startswith(f"{other.reference} has the same content")
+    assert f"No operation was created. {other.reference} was not paid:" in control.unpaid_reason(free)
     raise_incident(other, kind=IncidentKind.EXECUTED_AFTER_ALL, evidence={})
     assert numbers_to_retry(batch) == []
 
@@ -249,6 +259,31 @@ def test_a_row_whose_equal_operation_was_prepared_again_is_not_retried(
     with lifted(connection):
         Operation.objects.filter(pk=again.pk).update(prepared_from=duplicate.duplicate_of)
     assert numbers_to_retry(duplicate.batch) == []
+
+
+def test_the_page_of_a_batch_offers_a_row_whose_equal_operation_was_rejected(
+    sign_in: SignIn, duplicate: BatchRow, preparer: User
+) -> None:
+    batch, other = duplicate.batch, duplicate.duplicate_of
+    assert other is not None
+    client = sign_in(Client(), preparer)
+    assert "Retry 1 unpaid row" not in client.get(f"/operations/{batch.pk}/rows/").content.decode()
+    steps.put(other, Status.REJECTED)
+    assert numbers_to_retry(batch) == [2]
+    assert "Retry 1 unpaid row" in client.get(f"/operations/{batch.pk}/rows/").content.decode()
+
+
+def test_the_duplicate_of_a_copy_of_a_row_is_retried_in_the_batch_of_that_row(
+    duplicate: BatchRow, preparer: User, approver: User
+) -> None:
+    first = payouts.applied(preparer, approver, payouts.transfers(1, first=3))
+    [original] = payouts.row_operations(first)
+    steps.put(original, Status.SENDING, Status.FAILED)
+    assert duplicate.duplicate_of is not None
+    with lifted(connection):
+        Operation.objects.filter(pk=duplicate.duplicate_of.pk).update(prepared_from=original)
+    steps.put(duplicate.duplicate_of, Status.CANCELLED)
+    assert (numbers_to_retry(first), numbers_to_retry(duplicate.batch)) == ([2], [])
 
 
 def test_the_duplicate_of_a_row_of_another_batch_is_retried_there(

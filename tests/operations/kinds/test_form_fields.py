@@ -26,6 +26,7 @@ from backoffice.operations.kinds.form_fields import (
 )
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.pages.prepare import FullBalance
+from tests import factories
 from tests.operations.steps import charge
 from tests.sandbox_process import SandboxProcess
 
@@ -347,6 +348,16 @@ def test_every_kind_has_something_typed() -> None:
     assert set(TYPED) == set(WITH_A_FORM)
 
 
+def test_a_difference_that_an_earlier_release_did_not_ask_about_has_no_reason_to_check() -> None:
+    names = {"account_name": "KOLA VENTURES LTD", "typed_name": "Kola Ltd"}
+    [asked] = factories.payload(**names, name_reason="Trades as").account_warnings
+    [earlier] = factories.payload(**names, name_reason="").account_warnings
+    assert asked.endswith("but Kola Ltd was entered. Check the reason.")
+    assert earlier.endswith("but Kola Ltd was entered.")
+    facts = dict(factories.payload(**names, name_reason="").account_facts)
+    assert (facts["Name entered"], "Reason for the mismatch" in facts) == ("Kola Ltd", False)
+
+
 @pytest.mark.parametrize(
     ("typed", "held", "match", "same_holder"),
     [
@@ -364,6 +375,11 @@ def test_every_kind_has_something_typed() -> None:
         ("李 Ltd", "王 LTD", NameComparison.DIFFERENT, False),
         ("李", "王", NameComparison.DIFFERENT, False),
         ("-", "--", NameComparison.DIFFERENT, False),
+        ("राम", "रमा", NameComparison.DIFFERENT, False),
+        ("O\u2018Brien", "OBRIEN", NameComparison.EXACT, True),
+        ("Ada\u200bObi", "ADAOBI", NameComparison.EXACT, True),
+        ("Chief Ltd", "MRS LIMITED", NameComparison.DIFFERENT, False),
+        ("Chief Obi Ltd", "OBI LIMITED", NameComparison.EXACT, True),
     ],
 )
 def test_a_business_name_is_not_its_owners(

@@ -15,6 +15,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.rights import BreakGlassChange
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.operations.approval.requirements import levels_of_many
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation, Release
@@ -178,6 +179,15 @@ def test_forged_terms_of_an_operation_keep_it_out_of_what_can_be_approved(
     assert operation.reference in shown_at(as_approver, operation.get_absolute_url())
     assert other.reference in shown_at(as_approver, reverse("operations:list"))
     assert other.reference in shown_at(as_approver, "/")
+
+
+def test_levels_that_were_put_right_are_read_again(operation: Operation) -> None:
+    levels = operation.levels
+    for forged, found in (([], False), (levels, True)):
+        with lifted(connection):
+            Operation.objects.filter(pk=operation.pk).update(levels=forged)
+        operation.refresh_from_db()
+        assert (operation.pk in levels_of_many([operation])) is found
 
 
 def test_forged_roles_of_an_account_change_end_no_page(reader: Client, approver: User) -> None:

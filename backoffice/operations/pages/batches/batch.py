@@ -196,10 +196,10 @@ def _controls(
 
 
 def _to_retry(person: User, operation: Operation, progress: BatchProgress) -> int:
-    """How many rows this user can prepare again. No query while none has ended unpaid."""
+    """How many rows this user can prepare again. No query while none has ended unpaid or is a duplicate."""
     ended = operation.is_closed and progress.waiting
     unpaid = sum(progress.by_status.get(status, 0) for status in NOT_EXECUTED)
-    may = (ended or unpaid) and person.has_perm(permissions.PREPARE)
+    may = (ended or unpaid or progress.duplicates) and person.has_perm(permissions.PREPARE)
     return retryable_rows(operation.pk).count() if may else 0
 
 
