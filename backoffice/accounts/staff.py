@@ -21,7 +21,7 @@ STAFFING_LOCK = "staffing"
 
 
 def lock_staff(*user_ids: int) -> None:
-    """Lock the staffing, these people and their links until the commit, before anything that writes to the audit log.
+    """Lock all changes of staff, these people and their links until the commit, before the audit log is written to.
 
     In this order, since showing half of a link (`setup_links.show_handover`) locks the link, then the head of the log.
     """

@@ -20,7 +20,7 @@ from backoffice.audit.models import Entry
 from backoffice.core.web.forms import PeriodForm, end_of_day, start_of_day
 from backoffice.core.web.pagination import keyset_page
 
-_ENTRIES = 35  # of a page: their hashes cannot be compressed
+_ENTRIES = 35  # on a page; fewer than in other lists, since hashes cannot be compressed
 
 
 def find_entries(

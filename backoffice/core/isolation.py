@@ -21,8 +21,8 @@ from backoffice.core.models import GatewayKey
 
 logger = logging.getLogger(__name__)
 POSTPONED_SECONDS = 60.0  # how long this process skips a row that failed
-FAILURES_OF_SECONDS = 600.0  # for which the rows that failed are counted
-NO_JOB = "other"  # the job of rows that are processed outside any
+FAILURE_WINDOW_SECONDS = 600.0  # how long a failed row is counted
+NO_JOB = "other"  # for rows that a web process or a worker processes
 _READ_ONLY = "25006"  # PostgreSQL's SQLSTATE read_only_sql_transaction
 
 Key = TypeVar("Key", bound=Hashable)
@@ -77,7 +77,7 @@ def count_failed_row() -> None:
 
 def failed_rows() -> dict[str, int]:
     """How often rows failed in this process in the last ten minutes, by job. One that always fails counts each time."""
-    since = time.monotonic() - FAILURES_OF_SECONDS
+    since = time.monotonic() - FAILURE_WINDOW_SECONDS
     with _lock:
         return dict(Counter(job for at, job in _failures if at > since))
 

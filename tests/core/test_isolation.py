@@ -163,6 +163,6 @@ def test_failed_rows_are_counted_by_job_for_ten_minutes(monkeypatch: pytest.Monk
     assert isolation.run_isolated("run_due_schedules", job) == 0
     isolation.run_each_isolated(fails, {3: "three"}, failed=isolation.ignore)
     assert isolation.failed_rows() == {"run_due_schedules": 2, "other": 1}
-    later = time.monotonic() + isolation.FAILURES_OF_SECONDS
+    later = time.monotonic() + isolation.FAILURE_WINDOW_SECONDS
     monkeypatch.setattr(time, "monotonic", lambda: later)
     assert isolation.failed_rows() == {}

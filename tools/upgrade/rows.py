@@ -46,7 +46,7 @@ PREPARER, APPROVER, AUDITOR = "Tunde Bello", "Amara Okafor", "Ngozi Eze"
 ADMINISTRATORS = ("Bisi Ojo", "Chidi Nwosu")
 NOT_EXECUTED_ANSWER, UNREADABLE = (422, '{"message": "no"}'), (502, "bad gateway")
 MATCHED_AFTER = timedelta(minutes=2)  # no transaction is matched with an unknown outcome sooner
-# For the rounds of the sweeper; it leaves what was just released to a worker first (`jobs.WORKER_HEAD_START`).
+# The longest time for the sweeper; a worker may send each release first (`jobs.WORKER_HEAD_START`).
 MAX_SECONDS = 30.0
 # The provider accepts each one-time code once.
 _codes = itertools.count(1 if sys.argv[-1] == "make" else 500_000)

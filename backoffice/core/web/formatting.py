@@ -221,7 +221,7 @@ UNREADABLE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, Va
 
 
 def in_words(words: Callable[Stored, str], *stored: Stored.args, **named: Stored.kwargs) -> str:
-    """What `words` makes of stored values; the values as they are, as unreadable, if someone altered them.
+    """The sentence that `words` makes of stored values; if someone altered them, `Cannot be read:` and the values.
 
     So that a page shows a forged row and all others.
     """

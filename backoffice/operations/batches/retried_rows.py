@@ -29,8 +29,8 @@ _NEVER_APPROVED = Q(batch__status=Status.REJECTED) | Q(
 _NOT_CREATED = Q(IS_WAITING_ROW, batch__status__in=_ENDED_UNSENT) & ~(
     Q(retried_number__isnull=False) & _NEVER_APPROVED
 )
-# Rows that became none, since an equal operation was waiting or being sent, which then ended unpaid. Not the duplicate
-# of a row of a batch, or of a copy of one: that payment is retried in the batch of the other row.
+# Rows for which no operation was created because an equal one was waiting or being sent, and that one ended unpaid. Not
+# if it belongs to a row of another batch, or is a copy of such a one: that payment is retried in the other batch.
 _DUPLICATE_UNPAID = Q(
     duplicate_of__status__in=NOT_EXECUTED,
     duplicate_of__batch_row__isnull=True,

@@ -343,9 +343,8 @@ class RecipientAccountPayload(Payload):
         ]
         if self.is_name_different:
             facts.append((gettext("Name entered"), self.typed_name))
-            if (
-                self.name_reason
-            ):  # an earlier release asked for none if the names differed in "Enterprises" alone
+            # An earlier release asked for no reason if the names differed in "Enterprises" alone.
+            if self.name_reason:
                 facts.append((gettext("Reason for the mismatch"), self.name_reason))
         if self.name_not_checked:
             facts += [

@@ -144,7 +144,7 @@ class ApprovalRule(TextChoices):
 
 
 def people_of_rule(rule: Mapping[str, Any]) -> list[People]:
-    """Everybody whom the stored rule of an operation names; nobody if it cannot be read."""
+    """The people named in the stored rule of an operation; an empty list if the rule cannot be read."""
     try:
         return people_of([Rule.model_validate(rule["policy_rule"])]) if "policy_rule" in rule else []
     except UNREADABLE_ERRORS:
