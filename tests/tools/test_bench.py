@@ -27,6 +27,7 @@ TINY = BenchSize(
     waiting=30,
     file_rows=3,
     operations=2,
+    listed_operations=500,
     appended=16,
     audited=30,
     partitioned=2_000,
@@ -159,7 +160,7 @@ def test_a_tiny_run_measures_everything_and_its_baselines(
     assert all(
         set(measure["ratios"]) == set(measure["rivals"]) >= set(measure["target"]) for measure in written
     )
-    assert {"P2.depth", "P2.size", "overview.time", "P6.queries", "P6.critical"} <= {
+    assert {"P2.depth", "P2.size", "overview.time", "overview.list", "P6.queries", "P6.critical"} <= {
         one["id"] for one in written
     }
     of_months = {one["id"]: one["note"] for one in written if one["id"].startswith("partitions.")}

@@ -64,6 +64,7 @@ class BenchSize:
     waiting: int = 10_000
     file_rows: int = 5_000
     operations: int = 300
+    listed_operations: int = 100_000
     appended: int = 2_000
     audited: int = 1_000_000
     partitioned: int = 1_000_000
@@ -92,6 +93,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "P2": lambda: pages.page_measures(
             seeded(size.rows), seeded(size.few), size.rounds, size.rows, size.few
         ),
+        "overview": lambda: pages.overview_measures(seeded(size.rows), size.rounds, size.listed_operations),
         "P3": lambda: deliveries.delivery_measures(size.rounds, size.deliveries),
         "P4": lambda: _merge(size),
         "P5": lambda: audit_entries.audit_measures(size.rounds, size.appended, size.audited),

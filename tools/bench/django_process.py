@@ -28,9 +28,12 @@ from backoffice.core.web.pagination import cursor_at, keyset_page
 from backoffice.ledger.forms import TransactionListForm
 from backoffice.ledger.mirror.merge import facet_ids, merge_records
 from backoffice.ledger.mirror.rows import RECORD_COLUMNS, row_of
-from backoffice.ledger.models import DayTotal, Mirror, Transaction
+from backoffice.ledger.models import Balance, DayTotal, Mirror, Transaction
 from backoffice.ledger.transactions.filters import ORDERS
 from backoffice.ledger.transactions.listing import transaction_page
+from backoffice.operations.models.monitoring import Inspection
+from backoffice.operations.models.operations import Operation
+from backoffice.policies.document import Level, stored_levels
 from backoffice.reports.definitions.money import TRANSACTIONS
 from backoffice.reports.exports.request_codec import filter_form
 from backoffice.reports.rendering.csv import copy_sql
@@ -42,8 +45,10 @@ from backoffice.webhooks.models import Delivery
 from payments_gateway import TransactionRecord
 from tools.bench.measure import alternate
 from tools.bench.rivals import measure_rendering
+from tools.bench.seeding import OPERATIONS
 
 READER = "bench@countersign.example"
+PREPARER = "bench-preparer@countersign.example"
 MERGE_BATCH = 1000  # the number that a pass merges in one transaction
 OLDEST_RECORD = datetime(2026, 11, 1, 12, tzinfo=UTC)
 CURRENCIES = ("NGN", "USD", "USDT")
@@ -187,7 +192,11 @@ def _relations(node: dict[str, Any]) -> Iterator[str]:
 
 
 def refresh() -> dict[str, str]:
-    """Mark the mirror as synced now."""
+    """Mark the mirror and the balances as synced, and the integrity checks as run, now."""
+    for currency in CURRENCIES:
+        read = {"amount": Decimal(1_000_000), "as_of": clock.now()}
+        Balance.objects.update_or_create(currency=currency, defaults=read)
+    Inspection.objects.update_or_create(pk=1, defaults={"at": clock.now(), "took": 0.1, "violations": {}})
     now, rows = clock.now(), DayTotal.objects.aggregate(rows=Sum("count"))["rows"] or 0
     synced = {
         "rows": rows,
@@ -198,6 +207,21 @@ def refresh() -> dict[str, str]:
         "day_pass_begun_at": now,
     }
     Mirror.objects.update_or_create(pk=1, defaults=synced)
+    return {}
+
+
+def add_operations(rows: int, still_open: int) -> dict[str, str]:
+    """Write this many operations of another person, the newest of which are open, unless some were written."""
+    if Operation.objects.exists():
+        return {}
+    preparer, _ = User.objects.get_or_create(email=PREPARER, defaults={"full_name": "Bench Preparer"})
+    levels = json.dumps(stored_levels((Level(needed=1),)))
+    given = {"rows": rows, "open": still_open, "preparer": preparer.pk, "levels": levels}
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE operations_operation DISABLE TRIGGER USER")
+        cursor.execute(OPERATIONS, given)
+        cursor.execute("ALTER TABLE operations_operation ENABLE TRIGGER USER")
+        cursor.execute("VACUUM (ANALYZE) operations_operation")
     return {}
 
 
@@ -316,6 +340,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fill": fill,
     "read_lists": read_lists,
     "refresh": refresh,
+    "add_operations": add_operations,
     "merge": measure_merge,
     "render": lambda **given: measure_rendering(reader(), **given),
 }

@@ -74,6 +74,7 @@ ADMIN_FACTOR = 25
 MAX_MILLISECONDS = 60  # for any filter: not noticeable
 MAX_RATIO, MAX_RATIO_OF_TEXT = 1.3, 2.0
 MAX_QUERIES = 6
+STILL_OPEN = 200  # operations
 
 
 def page_measures(
@@ -88,10 +89,20 @@ def page_measures(
         }
         yield from _growth_measures(found, rows, small_rows)
         yield _rival_measure(web, rounds, rows)
-        yield _timed_page(web, "overview.time", "the overview", "/", rounds, 50)
-        yield from page_sizes("overview", "the overview", web, "/")
         for name, (what, path) in TIMED_PAGES.items():
             yield _timed_page(web, name, what, path, rounds, None)
+
+
+def overview_measures(database: BenchDatabase, rounds: int, operations: int) -> Iterator[Measure]:
+    """The overview and the list of operations, with this many operations, written now unless some were before."""
+    database.inside("add_operations", rows=operations, still_open=min(STILL_OPEN, operations))
+    what = f"{{page}} with {operations:,} operations, {STILL_OPEN} of them open"
+    with web_process(database) as web:
+        overview = what.format(page="the overview")
+        yield _timed_page(web, "overview.time", overview, "/", rounds, 50)
+        yield from page_sizes("overview", "the overview", web, "/")
+        listed = what.format(page="the list of operations")
+        yield _timed_page(web, "overview.list", listed, "/operations/?tab=all", rounds, None)
 
 
 def _one_measure(
