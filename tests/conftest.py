@@ -5,11 +5,12 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hypothesis
 import pytest
 from django.conf import settings as django_settings
+from django.contrib.auth.models import Group
 from django.core.cache import cache
 from django.db import connection
 from django.test import Client
@@ -18,7 +19,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from backoffice.accounts.models import StaffSession, User
-from backoffice.accounts.roles import Role
+from backoffice.accounts.roles import PERMISSIONS, Role
 from backoffice.api_keys import key_list
 from backoffice.core import credentials, isolation
 from backoffice.ledger.statements import continuity
@@ -275,6 +276,19 @@ def second_administrator(db: None) -> User:
 def outsider(db: None) -> User:
     """A person who may sign in and has no role."""
     return factories.person("Ola Stranger")
+
+
+@pytest.fixture
+def may_only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., User]:
+    """Give a person a role of the tests alone, with these permissions such as "operations.view_operation"."""
+
+    def give(person: User, *permissions: str) -> User:
+        role = " ".join(sorted(permissions))
+        monkeypatch.setitem(PERMISSIONS, cast(Role, role), set(permissions))
+        person.groups.set([Group.objects.get_or_create(name=role)[0]])
+        return person
+
+    return give
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
-from django.contrib.auth.models import Permission, PermissionsMixin
+from django.contrib.auth.models import Group, PermissionsMixin
 from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Value
-from django.db.models.functions import Concat, Lower
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.functional import cached_property
@@ -172,13 +172,12 @@ class User(AbstractBaseUser, PermissionsMixin, SealedRow):
         return any(name.startswith(f"{app_label}.") for name in self.get_all_permissions())
 
     @cached_property
-    def permission_names(self) -> frozenset[str]:
-        """The permissions of this person's roles, such as "operations.view_operation".
+    def roles_held(self) -> frozenset[str]:
+        """The names of this person's roles, whose permissions `roles` has.
 
         One query, unless the session's query has loaded them already (`live_with_person`).
         """
-        names = Permission.objects.filter(group__user=self).values_list("content_type__app_label", "codename")
-        return frozenset(f"{app}.{codename}" for app, codename in names)
+        return frozenset(self.groups.values_list("name", flat=True))
 
     @cached_property
     def restrictions(self) -> tuple[Restriction, ...]:
@@ -516,8 +515,8 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
         return self.filter(expire_date__gt=timezone.now())
 
     def live_with_person(self) -> QuerySet["StaffSession"]:
-        """Live sessions with the person, the authenticator of the second factor, the person's permissions, and
-        what restricts the person.
+        """Live sessions with the person, the authenticator of the second factor, the person's roles, and what
+        restricts the person.
 
         One query for everything that a request needs of its user.
         """
@@ -526,15 +525,10 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
 
 @composed_once
 def _sessions_with_person(_times: tuple[timedelta, ...]) -> QuerySet["StaffSession"]:
-    names = (
-        Permission.objects.filter(group__user=OuterRef("user"))
-        .order_by()
-        .values("group__user")
-        .annotate(names=JoinedTexts(Concat("content_type__app_label", Value("."), "codename")))
-        .values("names")
-    )
+    roles: QuerySet[Group] = Group.objects.filter(user=OuterRef("user"))
+    names = roles.order_by().values("user").annotate(names=JoinedTexts("name")).values("names")
     return StaffSession.objects.select_related("user", "device").annotate(
-        joined_permission_names=Subquery(names), **latest_restricting_changes("user")
+        joined_roles=Subquery(names), **latest_restricting_changes("user")
     )
 
 
@@ -563,10 +557,10 @@ class StaffSession(AbstractBaseSession):
     def __str__(self) -> str:
         return f"session of {self.user}" if self.user_id else "session of a stranger"
 
-    def load_permissions(self) -> None:
-        """Give the person the permission names and the restrictions that `live_with_person` loaded."""
+    def load_rights(self) -> None:
+        """Give the person the roles and the restrictions that `live_with_person` loaded."""
         if self.user is not None:
-            self.user.permission_names = split_texts(vars(self).get("joined_permission_names"))
+            self.user.roles_held = split_texts(vars(self).get("joined_roles"))
             self.user.restrictions = restrictions_of(vars(self))
 
     @property

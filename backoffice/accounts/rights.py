@@ -58,6 +58,8 @@ class Restriction:
     until: datetime
 
 
+ADMINISTRATOR = "Administrator"
+"""The role that approves staff changes. The others are in `roles`, which imports this module."""
 _RECOVERIES = (AccountChange.REACTIVATED, AccountChange.SECOND_FACTOR_RESET)
 _OTHERS_NEEDED = 2  # one to prepare and one to approve
 
@@ -224,7 +226,7 @@ class RecoveryManager(RestrictingManager["RightsGrant"]):
             get_user_model()
             .objects.filter(
                 is_active=True,
-                groups__permissions__codename="approve_governance_change",
+                groups__name=ADMINISTRATOR,
                 authenticators__confirmed=True,
             )
             .exclude(pk=OuterRef("user"))

@@ -1,11 +1,12 @@
 """The roles, their permissions and who has them now. The authentication backend ignores permissions from any other
 source.
 
-A role is a Django group of the same name. After every `migrate` the groups are synchronised with the table,
-so a permission that is removed from the table is removed from the people too. `WITHHELD` is what a recent change of an
+A role is a Django group of the same name. Its permissions are those of the table here: what the database says of the
+permissions of groups and people is never read, so nobody gains one there. `WITHHELD` is what a recent change of an
 account withholds from its person.
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from django.db.models import Exists, Model, OuterRef, QuerySet, Subquery, TextFi
 from django.db.models.functions import Cast, Coalesce
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.accounts import rights
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.rights import RESTRICTING, Restriction, RestrictionCause, restriction_times
 from backoffice.audit.actions import Action
@@ -35,7 +37,7 @@ class Role(models.TextChoices):
     PREPARER = "Preparer", _("Preparer")
     APPROVER = "Approver", _("Approver")
     AUDITOR = "Auditor", _("Auditor")
-    ADMINISTRATOR = "Administrator", _("Administrator")
+    ADMINISTRATOR = rights.ADMINISTRATOR, _("Administrator")
 
 
 PERMISSIONS: dict[Role, set[str]] = {
@@ -79,12 +81,24 @@ account has new rights as well.
 """
 
 
+def permissions_of(roles: Iterable[str]) -> frozenset[str]:
+    """The permissions of these roles, such as "operations.view_operation". A name that is no role gives none."""
+    held = frozenset(roles)
+    return frozenset(name for role, names in PERMISSIONS.items() if role in held for name in names)
+
+
+def roles_with(permission: str) -> tuple[str, ...]:
+    """The names of the roles that include this permission."""
+    return tuple(str(role) for role, names in PERMISSIONS.items() if permission in names)
+
+
 def sync_role_permissions(
     app_config: AppConfig, using: str, apps: Any = installed_apps, **_kwargs: Any
 ) -> None:
-    """Set each role's permissions on this app to those of the table.
+    """Create the groups of the roles, and set their permissions on this app to those of the table.
 
-    Called for each app after its migrations (`post_migrate`), because its permissions do not exist before.
+    Called for each app after its migrations (`post_migrate`), because its permissions do not exist before. Only release
+    0.1.0 reads them: whoever goes back to it keeps every role as it is.
     """
     for name in ("Group", "Permission"):
         if not _is_installed(apps, name):
@@ -112,17 +126,14 @@ def users_with_permission(permission: str) -> QuerySet[User]:
 
     Without those from whom a recent change of the account withholds it.
     """
-    return _users_with_permission(permission, restriction_times()).all()
+    return _users_with_permission(permission, roles_with(permission), restriction_times()).all()
 
 
 @composed_once
-def _users_with_permission(permission: str, _times: tuple[timedelta, ...]) -> QuerySet[User]:
-    app, _, codename = permission.partition(".")
-    found = User.objects.filter(
-        groups__permissions__content_type__app_label=app,
-        groups__permissions__codename=codename,
-        is_active=True,
-    ).distinct()
+def _users_with_permission(
+    permission: str, roles: tuple[str, ...], _times: tuple[timedelta, ...]
+) -> QuerySet[User]:
+    found = User.objects.filter(groups__name__in=roles, is_active=True).distinct()
     for manager in RESTRICTING:
         if permission in WITHHELD[manager.cause]:
             found = found.exclude(Exists(manager.in_effect().filter(user=OuterRef("pk"))))
@@ -185,7 +196,7 @@ class StaffBackend(ModelBackend):
     def get_group_permissions(self, user: Any, obj: Model | None = None) -> set[str]:
         if not isinstance(user, User) or not user.is_active or obj is not None:
             return set()
-        return set(user.permission_names)
+        return set(permissions_of(user.roles_held))
 
     def get_all_permissions(self, user: Any, obj: Model | None = None) -> set[str]:
         return self.get_group_permissions(user, obj)

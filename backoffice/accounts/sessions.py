@@ -159,7 +159,7 @@ class SessionStore(db.SessionStore):
         if self.row is None:
             self._session_key = None
         else:
-            self.row.load_permissions()
+            self.row.load_rights()
         return self.row
 
 

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group
 from django.db.models import CharField, Exists, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Cast, Now
 
 from backoffice.accounts.models import GroupMembership, User
-from backoffice.accounts.roles import users_with_permission
+from backoffice.accounts.roles import roles_with, users_with_permission
 from backoffice.core.database.aggregates import JoinedTexts, split_texts
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.document import Levels, People
@@ -45,10 +45,7 @@ def read_staff(
     `permission` is the one to approve. Roles and groups are read only if one of `asked` names them, or if it is None.
     """
     wanted = list(asked) if asked is not None else None
-    app, _, codename = permission.partition(".")
-    held = Permission.objects.filter(
-        content_type__app_label=app, codename=codename, group__user=OuterRef("pk")
-    )
+    held = Group.objects.filter(name__in=roles_with(permission), user=OuterRef("pk"))
     users = User.objects.order_by("full_name", "pk").annotate(
         holds_permission=Exists(held),
         is_entitled=Exists(users_with_permission(permission).filter(pk=OuterRef("pk"))),

@@ -67,7 +67,7 @@ def test_two_groups_cannot_have_the_same_name_in_other_letters() -> None:
 def test_a_group_gives_no_permission(outsider: User) -> None:
     groups.set_groups(outsider, [groups.create_group("Approver").pk], operation=OPERATION)
     assert not Group.objects.filter(user=outsider).exists()
-    assert User.objects.get(pk=outsider.pk).permission_names == frozenset()
+    assert User.objects.get(pk=outsider.pk).roles_held == frozenset()
 
 
 def test_a_group_is_renamed_without_changing_its_members(approver: User) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -39,11 +38,12 @@ def test_the_overview_shows_nothing_without_breaks(as_approver: Client) -> None:
 
 @pytest.mark.usefixtures("two_breaks")
 def test_users_without_access_to_transactions_get_no_link(
-    client: Client, sign_in: Callable[[Client, User], Client], outsider: User
+    client: Client,
+    sign_in: Callable[[Client, User], Client],
+    may_only: Callable[..., User],
+    outsider: User,
 ) -> None:
-    group = Group.objects.create(name="operations alone")
-    group.permissions.add(Permission.objects.get(codename="view_operation"))
-    outsider.groups.set([group])
+    may_only(outsider, "operations.view_operation")
     assert "in balance continuity" not in sign_in(client, outsider).get("/").content.decode()
 
 

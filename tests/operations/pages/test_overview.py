@@ -7,7 +7,6 @@ from datetime import UTC, timedelta
 from decimal import Decimal
 
 import pytest
-from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -54,13 +53,6 @@ def page(client: Client) -> str:
     answer = client.get("/")
     assert answer.status_code == 200
     return answer.content.decode()
-
-
-def with_only(person: User, *names: str) -> User:
-    group = Group.objects.create(name=" ".join(names))
-    group.permissions.set(Permission.objects.filter(codename__in=names))
-    person.groups.set([group])
-    return person
 
 
 def tables(html: str) -> list[list[list[str]]]:
@@ -174,17 +166,19 @@ def test_days_without_transactions_are_reported(as_approver: Client) -> None:
     assert "No transactions in the last 30 days" in page(as_approver)
 
 
-def test_each_section_needs_its_permission(client: Client, sign_in: SignIn, outsider: User) -> None:
+def test_each_section_needs_its_permission(
+    client: Client, sign_in: SignIn, may_only: Callable[..., User], outsider: User
+) -> None:
     balance()
     totals("NGN")
     mirrored()
     blocks = {
-        "view_balance": 'id="balances"',
-        "view_transaction": "Last 30 days",
-        "view_operation": "Operations by status",
+        "ledger.view_balance": 'id="balances"',
+        "ledger.view_transaction": "Last 30 days",
+        "operations.view_operation": "Operations by status",
     }
     for permission, block in blocks.items():
-        html = page(sign_in(client, with_only(outsider, permission)))
+        html = page(sign_in(client, may_only(outsider, permission)))
         shown = {name for name, text in blocks.items() if text in html}
         assert (block, shown) == (block, {permission})
 

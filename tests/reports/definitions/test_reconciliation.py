@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
 from backoffice.accounts.models import User
@@ -102,24 +101,22 @@ def test_the_reconciliation_report_gives_the_stored_bytes(
 @pytest.mark.parametrize(
     ("rights", "may"),
     [
-        ({"view_transaction"}, False),
-        ({"view_operation"}, False),
-        ({"view_operation", "view_transaction"}, True),
+        ({"ledger.view_transaction"}, False),
+        ({"operations.view_operation"}, False),
+        ({"operations.view_operation", "ledger.view_transaction"}, True),
     ],
 )
 @pytest.mark.parametrize("name", ["reconciliation", "reconciliation-by-day"])
 def test_the_reconciliation_report_needs_the_permission_of_the_page(
     client: Client,
     sign_in: Callable[[Client, User], Client],
+    may_only: Callable[..., User],
     outsider: User,
     name: str,
     rights: set[str],
     may: bool,
 ) -> None:
-    group = Group.objects.create(name="some rights")
-    group.permissions.set(Permission.objects.filter(codename__in=rights))
-    outsider.groups.set([group])
-    sign_in(client, outsider)
+    sign_in(client, may_only(outsider, *rights))
     answers = {client.get(address).status_code for address in (f"/reports/{name}.csv", "/reconciliation/")}
     assert answers == {200 if may else 403}
     assert (REPORTS[name] in reports_for(outsider)) == may

@@ -2,11 +2,11 @@
 
 import json
 import re
+from collections.abc import Callable
 from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
 from backoffice.accounts.models import User
@@ -54,12 +54,11 @@ def test_htmx_gets_the_partial_only(as_preparer: Client) -> None:
     assert "No transaction has this ID or a name with this text." in html
 
 
-def test_searching_transactions_needs_the_permission(sign_in: SignIn, outsider: User) -> None:
+def test_searching_transactions_needs_the_permission(
+    sign_in: SignIn, may_only: Callable[..., User], outsider: User
+) -> None:
     stored(transaction_id="66f1c0ffee")
-    group = Group.objects.create(name="Sees operations alone")
-    group.permissions.add(Permission.objects.get(codename="view_operation"))
-    outsider.groups.add(group)
-    client = sign_in(Client(), outsider)
+    client = sign_in(Client(), may_only(outsider, "operations.view_operation"))
     assert "found-transactions" not in text_of(search(client, "66f1c0ffee"))
     assert listed(client, "66f1c0ffee").context["listed"].rows == []
 
