@@ -182,18 +182,24 @@ def lock_ceiling(operation: Operation) -> None:
         lock_until_commit(f"cooling:{operation.recipient_key}")
 
 
+def demands_extra_approval() -> bool | None:
+    """Whether one more approval may take the place of cooling, by the settings; None if the policies say so."""
+    demanded = demanded_by_deployment().cooling
+    return None if demanded is None else demanded.extra_approval
+
+
 def may_need_one_more() -> Q:
     """The payments to recipients that may be cooling, if one more approval may take the place of cooling.
 
-    `need_one_more` decides for each of them.
+    `need_one_more` decides for each of them. Depends on `demands_extra_approval` alone.
     """
-    demanded = demanded_by_deployment().cooling
-    if demanded is not None and not demanded.extra_approval:
+    demanded = demands_extra_approval()
+    if demanded is False:
         return Q(pk__in=[])
     longest = timedelta(hours=MOST_COOLING_HOURS)
     approved = newest_versions().filter(state=RecipientState.APPROVED)
     is_new = Q(Exists(approved.filter(key=OuterRef("recipient_key"), details_since__gt=Now() - longest)))
-    if demanded is not None:
+    if demanded:
         return is_new
     permits = PolicyVersion.objects.filter(document__recipients__cooling__extra_approval=True)
     return is_new & Q(Exists(permits))

@@ -107,7 +107,7 @@ RECIPIENTS = (
     ),
     Safeguard(
         "a payment that lacks only the approval in place of cooling does not wait to be sent",
-        "backoffice.operations.approval.waiting:_to_evaluate",
+        "backoffice.operations.approval.waiting:_operations_to_evaluate",
         {" | allow_list.may_need_one_more()": ""},
         _TESTS + "test_what_lacks_only_the_approval_in_place_of_cooling_waits_for_who_can_give_it",
     ),

@@ -9,6 +9,7 @@ policy evaluator needs, which then decides.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,10 +17,12 @@ from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, Que
 from django.db.models.functions import Cast, Coalesce, Now
 
 from backoffice.accounts.models import User
+from backoffice.accounts.rights import restriction_times
 from backoffice.accounts.roles import may_now, users_with_permission
 from backoffice.core import clock
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.database.aggregates import JoinedTexts, split_texts
+from backoffice.core.database.composed import composed_once
 from backoffice.operations import allow_list
 from backoffice.operations.approval.approvers import approvers_of
 from backoffice.operations.approval.progress import (
@@ -145,9 +148,9 @@ def _waiting(user: User, evaluated: Evaluated) -> WaitingFor:
     return WaitingFor(can, releases, ~Q(preparer=user) & IS_OPEN)
 
 
-_IS_OF_EVERYONE = Q(levels__isnull=True)
-for _needed in range(1, MOST_APPROVALS + 1):
-    _IS_OF_EVERYONE |= Q(levels=stored_levels((Level(needed=_needed),)))
+_IS_OF_EVERYONE = Q(levels__isnull=True) | Q(
+    levels__in=[stored_levels((Level(needed=needed),)) for needed in range(1, MOST_APPROVALS + 1)]
+)
 
 
 def _newest_version() -> Coalesce:
@@ -164,6 +167,13 @@ def _is_of_version_in_effect() -> Q:
 
 def _to_evaluate() -> QuerySet[Operation]:
     """The open operations that only the evaluator can decide."""
+    return _operations_to_evaluate(restriction_times(), allow_list.demands_extra_approval()).all()
+
+
+@composed_once
+def _operations_to_evaluate(
+    _times: tuple[timedelta, ...], _extra_approval: bool | None
+) -> QuerySet[Operation]:
     waits = Q(status=Status.PENDING) & ~Q(_IS_OF_EVERYONE, _is_of_version_in_effect())
     lacks = is_sent() & Q(_is_doubtful() | allow_list.may_need_one_more(), status=Status.APPROVED)
     return Operation.objects.filter(IS_OPEN, waits | lacks)

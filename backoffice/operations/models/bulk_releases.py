@@ -96,9 +96,10 @@ class ItemState(models.TextChoices):
 
 NOT_SENT = (ItemState.REFUSED, ItemState.WAITING, ItemState.QUEUED, ItemState.CANCELLED, ItemState.EXPIRED)
 
+_TO_SEND = (ItemState.WAITING, ItemState.QUEUED, ItemState.SENDING)
 _IS_WAITING, _IS_QUEUED = Q(state=ItemState.WAITING), Q(state=ItemState.QUEUED)
-_IS_TO_SEND = _IS_WAITING | _IS_QUEUED | Q(state=ItemState.SENDING)
-_IS_MOVING = _IS_WAITING | _IS_QUEUED | Q(state__in=[ItemState.SENDING, ItemState.PROCESSING])
+_IS_TO_SEND = Q(state__in=_TO_SEND)
+_IS_MOVING = Q(state__in=(*_TO_SEND, ItemState.PROCESSING))
 
 
 class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):

@@ -30,6 +30,7 @@ from backoffice.audit.checkpoints import overdue_destinations
 from backoffice.audit.models import ChainHead
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
+from backoffice.core.database.composed import composed_once
 from backoffice.core.isolation import ignore, is_database_unavailable, run_each_isolated
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.delivery.release import stop_if_altered
@@ -352,10 +353,10 @@ class SystemHealth:
 
 def system_health() -> SystemHealth:
     """The result of the last inspection, in one query if there was one, otherwise in two."""
-    counts = _counts()
-    last = Inspection.objects.filter(pk=1).annotate(**counts).first()
+    last = _last_with_counts().all().first()
     if last is None:
         # The head of the audit log is a row that always exists.
+        counts = _counts()
         found = ChainHead.objects.annotate(**counts).values(*counts).first() or {}
         return SystemHealth(None, 0.0, [], now=timezone.now(), **_counted(found))
     return SystemHealth(
@@ -366,6 +367,11 @@ def system_health() -> SystemHealth:
         approval_time=_stored_approval_time(last),
         **_counted(vars(last)),
     )
+
+
+@composed_once
+def _last_with_counts() -> QuerySet[Inspection]:
+    return Inspection.objects.filter(pk=1).annotate(**_counts())
 
 
 def _violations(last: Inspection) -> list[Violation]:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import Case, Count, Q, Value, When
-from django.utils import timezone
+from django.db.models.functions import Now
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
@@ -297,8 +297,8 @@ class UnsentBulkRelease:
 
 def items_to_send() -> BulkReleaseItemQuerySet:
     """The operations of the bulk releases of the last days that are still to be sent; not those of a paused batch."""
-    lately = timezone.now() - SHOWN_WITHIN
-    return BulkReleaseItem.objects.filter(bulk_release__created_at__gt=lately).to_send().in_no_paused_batch()
+    lately = Q(bulk_release__created_at__gt=Now() - SHOWN_WITHIN)
+    return BulkReleaseItem.objects.filter(lately).to_send().in_no_paused_batch()
 
 
 def unsent_bulk_releases(person: User) -> list[UnsentBulkRelease]:
