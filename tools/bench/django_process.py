@@ -216,7 +216,12 @@ def add_operations(rows: int, still_open: int) -> dict[str, str]:
         return {}
     preparer, _ = User.objects.get_or_create(email=PREPARER, defaults={"full_name": "Bench Preparer"})
     levels = json.dumps(stored_levels((Level(needed=1),)))
-    given = {"rows": rows, "open": still_open, "preparer": preparer.pk, "levels": levels}
+    given: dict[str, int | str] = {
+        "rows": rows,
+        "open": still_open,
+        "preparer": preparer.pk,
+        "levels": levels,
+    }
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE operations_operation DISABLE TRIGGER USER")
         cursor.execute(OPERATIONS, given)

@@ -59,6 +59,7 @@ def test_the_check_of_a_row_needs_no_query_of_its_own(preparer: User, provider: 
     assert len(provider.resolved) == FEW + checking.CHUNK
 
 
+@pytest.mark.usefixtures("warm_caches")
 def test_the_pages_of_a_batch_need_no_query_for_a_row(
     sign_in: SignIn, preparer: User, approver: User
 ) -> None:

@@ -43,7 +43,9 @@ class Volume:
         self.folder.with_name("away").rename(self.folder)
 
     def passes(self, minutes: int, *, every: int = 2) -> None:
-        """The sweeper delivers and the checks run, every two minutes unless said otherwise."""
+        """The sweeper delivers and the checks run, every two minutes unless said otherwise. Gaps of five minutes would
+        count as a stop of the processes.
+        """
         for _ in range(0, minutes, every):
             self.minutes += every
             deliver_checkpoints_due()
@@ -70,7 +72,7 @@ def volume(tmp_path: Path, settings: Settings) -> Iterator[Volume]:
 def outage(volume: Volume) -> None:
     volume.unmount()
     volume.record_something()
-    volume.passes(64)
+    volume.passes(64, every=4)
 
 
 def test_an_hour_without_a_checkpoint_is_one_incident(volume: Volume) -> None:
@@ -78,7 +80,7 @@ def test_an_hour_without_a_checkpoint_is_one_incident(volume: Volume) -> None:
     volume.record_something()
     volume.passes(58)
     assert not Incident.objects.exists()
-    volume.passes(120)
+    volume.passes(120, every=4)
     incident = Incident.objects.get()
     destination = CheckpointDestination.objects.get()
     assert (incident.kind, incident.subject) == (IncidentKind.CHECKPOINT_OVERDUE, destination)
@@ -95,7 +97,7 @@ def test_the_same_outage_is_not_raised_again_and_the_next_one_is(volume: Volume,
     outage(volume)
     first = Incident.objects.get()
     incidents.acknowledge_incident(first.pk, actor=approver, note="The volume is being replaced")
-    volume.passes(64)
+    volume.passes(64, every=4)
     assert Incident.objects.get().is_delivered_again is False
     volume.mount()
     volume.passes(2)
@@ -109,7 +111,7 @@ def test_the_same_outage_is_not_raised_again_and_the_next_one_is(volume: Volume,
 def test_an_incident_stays_open_until_it_is_acknowledged(volume: Volume) -> None:
     outage(volume)
     volume.mount()
-    volume.passes(64)
+    volume.passes(64, every=4)
     assert Incident.objects.get().is_open
 
 
