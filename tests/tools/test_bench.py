@@ -66,7 +66,6 @@ RIVALS = {
     "P5.verify": {"sha256 alone"},
     "P6.render": {"Jinja2"},
     "P7": {"session per call"},
-    "P9.slow": {"requests alone"},
     **{
         f"partitions.{name}": {"one table"}
         for name in (
