@@ -107,7 +107,10 @@ class People:
 
     def _context(self, *, scripts: bool, storage_state: StorageState | None = None) -> BrowserContext:
         context = self.chromium.new_context(
-            base_url=self.address, java_script_enabled=scripts, storage_state=storage_state
+            base_url=self.address,
+            java_script_enabled=scripts,
+            storage_state=storage_state,
+            reduced_motion="reduce",  # animations would be drawn all the time, by the processor
         )
         self.contexts.append(context)
         context.on("console", self._note_console)

@@ -38,11 +38,19 @@ def shared_people(chromium: Browser, stack: Stack) -> Iterator[People]:
 
 @pytest.fixture(scope="module")
 def page_checkers(shared_people: People) -> Iterator[Callable[[str], PageChecker]]:
-    """One page for each person, which goes to all of that person's places; a new one when the second factor ages."""
+    """One page for each person, which goes to all of that person's places; a new one when the second factor ages.
+
+    It is left at an empty page while others visit theirs: what is open goes on polling.
+    """
     pages: dict[str, tuple[SignIn | None, PageChecker]] = {}
     sign_ins = shared_people.sign_ins
+    visitor = ""
 
     def page_checker(person: str) -> PageChecker:
+        nonlocal visitor
+        if visitor != person and visitor in pages:
+            pages[visitor][1].page.goto("about:blank")
+        visitor = person
         signed_in = sign_ins.get(person)
         if person not in pages or pages[person][0] is not signed_in or (signed_in and not signed_in.is_fresh):
             checker = PageChecker(shared_people, person)
