@@ -1,9 +1,9 @@
 """The roles, their permissions and who has them now. The authentication backend ignores permissions from any other
 source.
 
-A role is a Django group of the same name. Its permissions are those of the table here: what the database says of the
-permissions of groups and people is never read, so nobody gains one there. `WITHHELD` is what a recent change of an
-account withholds from its person.
+A role is a Django group of the same name. Its permissions are those of `PERMISSIONS`. The database's tables of
+permissions of groups and people are not read, so a permission that is added there has no effect. `WITHHELD` is what a
+recent change of an account withholds from its person.
 """
 
 from collections.abc import Iterable

@@ -48,7 +48,7 @@ from tools.bench.rivals import measure_rendering
 from tools.bench.seeding import OPERATIONS
 
 READER = "bench@countersign.example"
-PREPARER = "bench-preparer@countersign.example"
+PREPARER_EMAIL = "bench-preparer@countersign.example"
 MERGE_BATCH = 1000  # the number that a pass merges in one transaction
 OLDEST_RECORD = datetime(2026, 11, 1, 12, tzinfo=UTC)
 CURRENCIES = ("NGN", "USD", "USDT")
@@ -214,7 +214,7 @@ def add_operations(rows: int, still_open: int) -> dict[str, str]:
     """Write this many operations of another person, the newest of which are open, unless some were written."""
     if Operation.objects.exists():
         return {}
-    preparer, _ = User.objects.get_or_create(email=PREPARER, defaults={"full_name": "Bench Preparer"})
+    preparer, _ = User.objects.get_or_create(email=PREPARER_EMAIL, defaults={"full_name": "Bench Preparer"})
     levels = json.dumps(stored_levels((Level(needed=1),)))
     given: dict[str, int | str] = {
         "rows": rows,
