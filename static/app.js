@@ -154,6 +154,13 @@ window.addEventListener("pageshow", (event) => {
   if (event.persisted) document.querySelectorAll("form[data-sent]").forEach(release);
 });
 
+/* ---- charts: not needed to show the page ---- */
+
+window.addEventListener("load", () => {
+  const charts = document.querySelector("[data-charts]");
+  if (charts) import(charts.dataset.charts);
+});
+
 /* ---- ages grow ---- */
 
 const STEPS = [[86400, words.textDay], [3600, words.textHour], [60, words.textMinute]];

@@ -1,6 +1,6 @@
 /* Draws charts beside the tables that hold their numbers. A chart reads the cells, so the two cannot differ.
-   Without this file the tables are all there is, and nothing is missing. uPlot comes after the page is there,
-   and only where somebody comes near a chart. */
+   app.js loads this file after the page is shown; without it there are only the tables, and no number is missing.
+   uPlot is loaded when a chart comes near the visible part of the page. */
 
 const NEAR = "200px";
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
@@ -144,5 +144,4 @@ function again() {
 
 for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", again);
 new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-if (document.readyState === "complete") beginAll();
-else addEventListener("load", beginAll);
+beginAll();
