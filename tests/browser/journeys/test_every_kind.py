@@ -145,3 +145,19 @@ def heading(page: Page) -> Locator:
 def test_every_kind_is_covered() -> None:
     sent = {name for name, kind in KINDS.items() if not isinstance(kind, LocalKind)}
     assert {way.kind for ways in WAYS for way in ways} == sent  # the others: test_unknown_outcomes.py
+
+
+def test_an_address_shown_in_groups_is_copied_without_gaps(people: People) -> None:
+    page = people.page_of(PREPARER)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("/operations/prepare/wallet_transfer/")
+    wallet_transfer(page)
+    steps.press(page, "Review details")
+    address = page.locator(f'code.groups[data-copy="{TRON_ADDRESS}"]')
+    expect(address.locator("span").nth(1)).to_be_visible()
+    copy = address.locator("xpath=following-sibling::button[1]")
+    expect(copy).to_have_text("Copy")
+    copy.click()
+    expect(copy).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == TRON_ADDRESS
+    expect(copy).to_have_text("Copy")
