@@ -120,7 +120,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave what is loaded out of garbage collection, and collect the rest seldom: both took a tenth of the time."""
+    """Leave what is loaded out of garbage collection, and collect the rest seldom: each saves a tenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
