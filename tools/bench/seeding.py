@@ -100,7 +100,7 @@ _BEHIND = (
 
 _NAMES = r"""
 INSERT INTO ledger_names (key, counterparty, names)
-SELECT md5(names)::uuid, counterparty, names
+SELECT md5(names)::uuid, lower(counterparty), lower(names)
 FROM (SELECT DISTINCT counterparty,
              counterparty || E'\n' || sender || E'\n' || username || E'\n' || business_id AS names
       FROM ledger_transaction) AS combinations

@@ -3,6 +3,7 @@
 import random
 from datetime import datetime, timedelta
 from decimal import Decimal
+from importlib import import_module
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -131,6 +132,9 @@ ALONE: dict[str, TransactionFilter] = {
     "percent": TransactionFilter(text="0% s"),
     "underscore": TransactionFilter(counterparty="e_l"),
     "backslash": TransactionFilter(text="back\\s"),
+    "several words": TransactionFilter(text="ada bel"),
+    "words in another order": TransactionFilter(text="bello ada"),
+    "words of a counterparty": TransactionFilter(counterparty="SURE_LTD"),
     **{f"amount {text}": TransactionFilter(text=text) for text in AMOUNTS},
 }
 TOGETHER: dict[str, TransactionFilter] = {
@@ -260,6 +264,22 @@ def test_a_changed_name_is_found_by_its_current_value(rows: list[Transaction]) -
     Transaction.objects.filter(pk=rows[0].pk).update(username="Renamed Person", counterparty="Renamed Person")
     assert ids(forwards(TransactionFilter(text="renamed"))) == [rows[0].transaction_id]
     assert ids(forwards(TransactionFilter(counterparty="named per"))) == [rows[0].transaction_id]
+
+
+@on_postgresql
+def test_names_stored_by_the_release_before_are_found_after_the_migration() -> None:
+    migration = import_module("backoffice.ledger.migrations.0006_names_in_lower_case")
+    with connection.cursor() as cursor:
+        cursor.execute(migration.AS_WRITTEN)
+        before = stored(sender="ÉMILE Obi", counterparty="ÉMILE Obi")
+        cursor.execute(migration.IN_LOWER_CASE)
+        cursor.execute(migration.PUT_INTO_LOWER_CASE)
+        after = stored(sender="Émile OBI", counterparty="Émile OBI", occurred_at=AT - timedelta(days=1))
+        cursor.execute("SELECT DISTINCT split_part(names, chr(10), 1) FROM ledger_names")
+        assert cursor.fetchall() == [("émile obi",)]
+    both = [before.transaction_id, after.transaction_id]
+    assert ids(forwards(TransactionFilter(text="émile O"))) == both
+    assert ids(forwards(TransactionFilter(counterparty="ÉMILE"))) == both
 
 
 @pytest.mark.parametrize("forged", ["x", "' OR 1=1 --", "A" * 5_000])
