@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
+from weakref import WeakSet
 
 import hypothesis
 import pytest
@@ -29,6 +30,7 @@ from backoffice.operations.delivery import restore_check
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.pages import operation_list
 from backoffice.operations.reconciliation import selectors
+from backoffice.reports.exports.downloads import Download
 from tests import factories
 from tests.requirements import leave_out_what_one_engine_proves, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
@@ -174,6 +176,29 @@ def rolled_back_rows_are_cleared(django_db_blocker: DjangoDbBlocker) -> Iterator
         with django_db_blocker.unblock(), connection.cursor() as cursor:
             tables = ", ".join(map(connection.ops.quote_name, connection.introspection.table_names(cursor)))
             cursor.execute(f"VACUUM (SKIP_LOCKED) {tables}")
+
+
+_downloads: WeakSet[Download] = WeakSet()
+
+
+@pytest.fixture(autouse=True)
+def downloads_end_with_their_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Note the downloads that a test begins, for `pytest_runtest_teardown`."""
+    begin = Download._start_watching
+
+    def noted(download: Download) -> None:
+        _downloads.add(download)
+        begin(download)
+
+    monkeypatch.setattr(Download, "_start_watching", noted)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the database of the test is rolled back
+def pytest_runtest_teardown() -> None:
+    """End what a test has not read to its end: its thread would record that in the database of a later test."""
+    for download in list(_downloads):
+        download._release()
+    _downloads.clear()
 
 
 @pytest.fixture(autouse=True)
