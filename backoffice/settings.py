@@ -438,8 +438,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {"NAME": "backoffice.accounts.protection.breached_passwords.BreachedPasswordValidator"},
-    {"NAME": "backoffice.accounts.protection.password_strength.GuessablePasswordValidator"},
+    {"NAME": "backoffice.accounts.protection.passwords.BreachedPasswordValidator"},
+    {"NAME": "backoffice.accounts.protection.passwords.GuessablePasswordValidator"},
 ]
 #: A sorted file of SHA-1 hashes of breached passwords, as "Have I Been Pwned" offers it: they are refused. It is read
 #: here; no service is asked. Default: the 30,000 most common ones alone.

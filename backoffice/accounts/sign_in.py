@@ -12,7 +12,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from backoffice.accounts.models import SetupLink, StaffSession, User
 from backoffice.accounts.protection import lockout
-from backoffice.accounts.protection.brake import TooManyChecksError, password_check
+from backoffice.accounts.protection.lockout import TooManyChecksError, password_check
 from backoffice.accounts.roles import StaffBackend
 from backoffice.accounts.sessions import (
     SessionStore,

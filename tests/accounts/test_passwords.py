@@ -14,7 +14,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.accounts.protection.password_strength import CONTEXT_WORDS
+from backoffice.accounts.protection.passwords import CONTEXT_WORDS
 from backoffice.settings_values import hash_list
 from tests.accounts import steps
 from tests.core.environments import PRODUCTION, settings_in

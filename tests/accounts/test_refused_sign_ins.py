@@ -1,4 +1,4 @@
-"""Refused sign-ins: lock-out by account and by address, the brake, and their record outside and inside the log."""
+"""Refused sign-ins: lock-out by account and by address, checks at once, and their record outside and inside the log."""
 
 import threading
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.accounts.models import RefusedSignIns, User
-from backoffice.accounts.protection import brake, lockout
-from backoffice.accounts.protection.refusal_summary import record_lockouts_due, record_refusals_due
+from backoffice.accounts.protection import lockout
+from backoffice.accounts.protection.lockout import record_lockouts_due, record_refusals_due
 from backoffice.audit import log
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
@@ -168,31 +168,31 @@ def test_a_person_who_is_locked_out_is_recorded_once(preparer: User) -> None:
 
 
 def test_few_passwords_are_checked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brake, "WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(lockout, "WAIT_SECONDS", 60.0)
     may_end, results = threading.Event(), []
 
     def check() -> None:
         try:
-            with brake.password_check():
+            with lockout.password_check():
                 results.append("checked")
                 may_end.wait(60)
-        except brake.TooManyChecksError:
+        except lockout.TooManyChecksError:
             results.append("refused")
             may_end.set()
 
-    threads = [threading.Thread(target=check) for _ in range(brake.WAITING + 2)]
+    threads = [threading.Thread(target=check) for _ in range(lockout.WAITING + 2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert sorted(results) == ["checked"] * (brake.WAITING + 1) + ["refused"]
+    assert sorted(results) == ["checked"] * (lockout.WAITING + 1) + ["refused"]
 
 
 def test_a_sign_in_that_cannot_be_checked_now_says_so_and_counts_nothing(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brake, "WAIT_SECONDS", 0.01)
-    with brake.password_check():
+    monkeypatch.setattr(lockout, "WAIT_SECONDS", 0.01)
+    with lockout.password_check():
         answer = steps.give_password(Client(), preparer)
     assert answer.status_code == 429
     assert "Wait a few seconds" in answer.content.decode()

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import RefusedSignIns, StaffSession, User
 from backoffice.accounts.protection import lockout
-from backoffice.accounts.protection.refusal_summary import record_refusals_due
+from backoffice.accounts.protection.lockout import record_refusals_due
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.models import LeaseRow

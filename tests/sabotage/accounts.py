@@ -72,13 +72,13 @@ ACCOUNTS = (
     ),
     Safeguard(
         "a password of the words of this product is easily guessed",
-        "backoffice.accounts.protection.password_strength:GuessablePasswordValidator.validate",
+        "backoffice.accounts.protection.passwords:GuessablePasswordValidator.validate",
         {"*CONTEXT_WORDS, ": ""},
         "tests/accounts/test_passwords.py::test_a_password_of_words_of_this_product_is_refused",
     ),
     Safeguard(
         "a password of the host name is easily guessed",
-        "backoffice.accounts.protection.password_strength:GuessablePasswordValidator.validate",
+        "backoffice.accounts.protection.passwords:GuessablePasswordValidator.validate",
         {", *here]": "]"},
         "tests/accounts/test_passwords.py::test_a_password_of_the_host_name_is_refused",
     ),
@@ -214,13 +214,13 @@ ACCOUNTS = (
     ),
     Safeguard(
         "one password is checked at a time",
-        "backoffice.accounts.protection.brake",
+        "backoffice.accounts.protection.lockout",
         {"_check = threading.Lock()": "_check = threading.Semaphore(100)"},
         f"{_REFUSED}::test_a_sign_in_that_cannot_be_checked_now_says_so_and_counts_nothing",
     ),
     Safeguard(
         "a password that is easily guessed is refused",
-        "backoffice.accounts.protection.password_strength:GuessablePasswordValidator.validate",
+        "backoffice.accounts.protection.passwords:GuessablePasswordValidator.validate",
         {'estimate["score"] < _MIN_SCORE': 'estimate["score"] < 0'},
         "tests/accounts/test_my_account.py::test_an_unacceptable_password_is_reported_at_its_field",
     ),

@@ -16,7 +16,7 @@ HARDENING = (
     ),
     Safeguard(
         "a password of the list of breaches is refused",
-        "backoffice.accounts.protection.breached_passwords:is_listed",
+        "backoffice.accounts.protection.passwords:is_listed",
         {"== wanted": "== wanted + wanted"},
         "tests/accounts/test_passwords.py::test_a_password_of_the_list_of_breaches_is_refused",
     ),

@@ -36,7 +36,7 @@ ESCAPES_ITSELF = {  # each calls `escape` or `format_html` on what it did not wr
     "backoffice/operations/pages/transactions.py",
 }
 WEAK = {"md5", "sha1", "new"}
-READS_WEAK_HASHES = {"backoffice/accounts/protection/breached_passwords.py"}  # a list of them is compared
+READS_WEAK_HASHES = {"backoffice/accounts/protection/passwords.py"}  # a list of them is compared
 CRYPTOGRAPHY = {  # the algorithms of the table in docs/security/rules.md, and what reads a key
     *("AESGCM", "Ed25519PrivateKey", "Ed25519PublicKey", "HKDF", "SHA256", "hashes", "padding"),
     *("RSAPublicKey", "generate_private_key", "Encoding", "PublicFormat", "load_pem_public_key"),

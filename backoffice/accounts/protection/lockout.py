@@ -1,18 +1,30 @@
-"""Lock-out after wrong passwords or links: by account and address together, by account, and by address.
+"""Lock-out after wrong passwords or links: by account and address together, by account, and by address; its record in
+the audit log; and the limit of passwords that are checked at once.
 
 Refusals are counted in rows that are deleted after half an hour, not in the audit log: strangers could fill it, and
-each entry locks the head of the log. `refusal_summary` records them there at intervals. Accounts are counted under a
-keyed hash of what was typed, the same way whether they exist or not.
+each entry locks the head of the log. Jobs of the sweeper record them there at intervals: one entry for ten minutes of
+refusals, and one for each person who is locked out. Accounts are counted under a keyed hash of what was typed, the same
+way whether they exist or not.
+
+Each check of a password costs a processor a tenth of a second, on purpose, and strangers can request any number of
+them. So one check runs at a time in a process and few wait: the other threads and processors serve the people who are
+signed in, however many strangers try, from however many addresses.
 """
 
-from datetime import timedelta
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Case, F, Q, Sum, When
+from django.db.models import Case, F, Q, QuerySet, Sum, When
 from django.utils.crypto import salted_hmac
 
-from backoffice.accounts.models import RefusedSignIns
+from backoffice.accounts.models import RefusedSignIns, User
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
 from backoffice.core import clock
+from backoffice.core.leases import acquire_lease
 from backoffice.core.web.request_context import network_of
 
 LOCKED_FOR = timedelta(minutes=30)
@@ -20,6 +32,13 @@ WRONG_FOR_ACCOUNT_AND_ADDRESS = 5
 WRONG_FOR_ACCOUNT = 30  # from all addresses: someone else must not lock a person out by five wrong passwords
 WRONG_FOR_ADDRESS = 50  # for all accounts: an office has one address
 _ANY_LINK = "one-time link"  # counted like an account; it is no email address
+PERIOD = timedelta(minutes=10)
+LOCKS_EVERY = timedelta(minutes=1)
+_NAMED = 20  # accounts and addresses that an entry names, those with the most refusals first
+WAITING = 2  # requests of a process that may wait for a check; each holds a thread
+WAIT_SECONDS = 3.0
+_check = threading.Lock()
+_places = threading.BoundedSemaphore(1 + WAITING)
 
 
 def is_locked_out(account: str, address: str | None) -> bool:
@@ -95,3 +114,96 @@ def _add(key: str, network: str, wrong: int) -> int:
         is_lock_recorded=Case(When(has_ended, then=False), default=F("is_lock_recorded")),
         refused=F("refused") + 1,
     )
+
+
+def record_refusals_due() -> int:
+    """Record how many sign-ins were refused since the last entry, and delete rows that no longer count."""
+    if not acquire_lease("refused-sign-ins", PERIOD):
+        return 0
+    with transaction.atomic():
+        rows = list(RefusedSignIns.objects.select_for_update().filter(refused__gt=F("reported")))
+        for row in rows:
+            RefusedSignIns.objects.filter(pk=row.pk).update(reported=row.refused)
+        _ended().delete()
+        if rows:
+            _record(rows)
+    return len(rows)
+
+
+def _ended() -> "QuerySet[RefusedSignIns]":
+    return RefusedSignIns.objects.filter(since__lte=clock.now() - LOCKED_FOR, refused=F("reported"))
+
+
+def _record(rows: list[RefusedSignIns]) -> None:
+    by_address: dict[str, int] = {}
+    by_account: dict[str, int] = {}
+    for row in rows:
+        new = row.refused - row.reported
+        by_address[row.address] = by_address.get(row.address, 0) + new
+        by_account[row.account] = by_account.get(row.account, 0) + new
+    accounts = _names()
+    record(
+        Action.SIGN_INS_REFUSED,
+        actor=None,
+        refused=sum(by_address.values()),
+        addresses=len(by_address),
+        most_refused_addresses=_most(by_address),
+        most_refused_accounts=_most({accounts[key]: n for key, n in by_account.items() if key in accounts}),
+    )
+
+
+def _most(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: -item[1])[:_NAMED])
+
+
+def _names() -> dict[str, str]:
+    """The email addresses of real accounts, by the keys under which they are counted."""
+    return {account_key(email): email for email in User.objects.values_list("email", flat=True)}
+
+
+def record_lockouts_due() -> int:
+    """Record each person who is locked out, once for each lock-out; the person is notified of the entry."""
+    if not acquire_lease("locked-out-people", LOCKS_EVERY):
+        return 0
+    keys = set(_locked_accounts(clock.now()))
+    if not keys:
+        return 0
+    people = [person for person in User.objects.all() if account_key(person.email) in keys]
+    with transaction.atomic():
+        RefusedSignIns.objects.filter(account__in=keys).update(is_lock_recorded=True)
+        for person in people:
+            record(Action.SIGN_IN_LOCKED, actor=None, target=person)
+    return len(people)
+
+
+def _locked_accounts(now: datetime) -> "QuerySet[RefusedSignIns, str]":
+    """The keys of accounts that are locked, for one address or for all, and not yet on record."""
+    counted = RefusedSignIns.objects.filter(since__gt=now - LOCKED_FOR).exclude(account="")
+    totals = (
+        counted.order_by()
+        .values("account")
+        .annotate(total=Sum("wrong"), recorded=Sum("wrong", filter=Q(is_lock_recorded=True), default=0))
+    )
+    everywhere = totals.filter(total__gte=WRONG_FOR_ACCOUNT, recorded=0).values("account")
+    here = Q(wrong__gte=WRONG_FOR_ACCOUNT_AND_ADDRESS, is_lock_recorded=False)
+    return counted.filter(here | Q(account__in=everywhere)).values_list("account", flat=True)
+
+
+class TooManyChecksError(Exception):
+    """The password was not checked, because too many are being checked."""
+
+
+@contextmanager
+def password_check() -> Iterator[None]:
+    """Runs the block alone. Raises TooManyChecksError at once if too many wait, or after `WAIT_SECONDS`."""
+    if not _places.acquire(blocking=False):
+        raise TooManyChecksError
+    try:
+        if not _check.acquire(timeout=WAIT_SECONDS):
+            raise TooManyChecksError
+        try:
+            yield
+        finally:
+            _check.release()
+    finally:
+        _places.release()

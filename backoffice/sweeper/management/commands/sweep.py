@@ -13,7 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections, connection
 
-from backoffice.accounts.protection.refusal_summary import record_lockouts_due, record_refusals_due
+from backoffice.accounts.protection.lockout import record_lockouts_due, record_refusals_due
 from backoffice.api_keys.key_list import refresh_keys_if_due
 from backoffice.audit.checkpoints import deliver_checkpoints_due, verify_log_due
 from backoffice.core import background, isolation
