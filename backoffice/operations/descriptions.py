@@ -29,8 +29,8 @@ from backoffice.operations.states import NOT_EXECUTED
 from backoffice.policies.document import PolicyDocument, RecipientIs, TotalOf, Window
 from backoffice.policies.evaluator import DescribedOperation, Person, RecipientFacts, Totals
 from backoffice.policies.people import read_people
-from backoffice.recipients.comparison import similar_keys
 from backoffice.recipients.keys import USER_PREFIX
+from backoffice.recipients.look_alikes import similar_keys
 from backoffice.recipients.models import RecipientState, RecipientVersion
 from backoffice.recipients.register import approval_history
 

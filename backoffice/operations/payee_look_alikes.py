@@ -9,13 +9,14 @@ from django.utils.translation import gettext
 
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import AnyKind
-from backoffice.recipients.comparison import (
+from backoffice.recipients.look_alikes import (
     ComparedAccount,
     SimilarAccount,
     account_of,
+    mark_differences,
     similar_in_register,
+    similar_recipients,
 )
-from backoffice.recipients.look_alikes import mark_differences, similar_recipients
 from backoffice.recipients.models import RecipientState, RecipientVersion
 from backoffice.recipients.register import newest_versions, version_in_effect
 

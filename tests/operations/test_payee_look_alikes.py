@@ -18,7 +18,7 @@ from backoffice.operations.models.batches import RowFlag
 from backoffice.operations.selectors import first_payment_warning
 from backoffice.operations.workflow import approvals
 from backoffice.policies.document import approvals_in
-from backoffice.recipients.comparison import ComparedAccount, compare_with_register, similar_keys
+from backoffice.recipients.look_alikes import ComparedAccount, compare_with_register, similar_keys
 from backoffice.recipients.models import RecipientType
 from tests import factories
 from tests.operations.batches import payouts

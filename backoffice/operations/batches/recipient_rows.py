@@ -13,7 +13,7 @@ from backoffice.operations.batches.row_rules import RowRules, error_text, note_o
 from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.recipient import RecipientChange, RecipientForm, RecipientPayload
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
-from backoffice.recipients.comparison import (
+from backoffice.recipients.look_alikes import (
     ComparedAccount,
     Similarities,
     compare_with_register,

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from backoffice.operations.batches.columns import BANK_CODE, FileColumns
 from backoffice.operations.batches.reading import CellDoubt, FileRow
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
-from backoffice.recipients.comparison import SimilarAccount
+from backoffice.recipients.look_alikes import SimilarAccount
 
 _LISTED = 8  # choices at most that an error names
 _AMOUNT = "amount"
