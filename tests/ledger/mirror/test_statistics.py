@@ -3,8 +3,8 @@
 import pytest
 from django.db import connection
 
-from backoffice.ledger.mirror import statistics
-from backoffice.ledger.mirror.statistics import analyze_if_grown
+from backoffice.ledger.mirror import passes
+from backoffice.ledger.mirror.passes import analyze_if_grown
 from backoffice.ledger.models import Transaction
 from tests.ledger.stored_transactions import store, unsaved
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "MIN_ROWS", 8)
+    monkeypatch.setattr(passes, "MIN_ROWS", 8)
 
 
 @pytest.fixture
