@@ -29,7 +29,7 @@ from backoffice.operations.delivery import send
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle.delegation import end_delegation
 from backoffice.operations.models.operations import Approval, Operation, Release
-from backoffice.operations.monitoring.recorded_delegations import altered_delegations
+from backoffice.operations.monitoring.recorded_rights import altered_delegations
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
 from backoffice.policies.delegations import Delegation

@@ -244,19 +244,19 @@ POLICIES = (
     ),
     Safeguard(
         "a delegation without a valid seal is found each minute",
-        "backoffice.operations.monitoring.recorded_delegations:altered_delegations",
+        "backoffice.operations.monitoring.recorded_rights:altered_delegations",
         {"        if one.seal_state() != SealState.VALID\n        or recorded": "        if recorded"},
         _STAND_INS + "test_a_delegation_unlike_the_audit_log_is_found[last_longer]",
     ),
     Safeguard(
         "a delegation that the audit log does not have is found each minute",
-        "backoffice.operations.monitoring.recorded_delegations:altered_delegations",
+        "backoffice.operations.monitoring.recorded_rights:altered_delegations",
         {"recorded.get(str(one.pk)) != (one.person_id,": "False and (one.person_id,"},
         _STAND_INS + "test_a_delegation_unlike_the_audit_log_is_found[without_an_operation]",
     ),
     Safeguard(
         "a delegation that ended by the audit log only is found each minute",
-        "backoffice.operations.monitoring.recorded_delegations:altered_delegations",
+        "backoffice.operations.monitoring.recorded_rights:altered_delegations",
         {"        or (str(one.pk) in ended) != (one.ended_at is not None)\n": ""},
         _STAND_INS + "test_a_delegation_unlike_the_audit_log_is_found[as_before_its_end]",
     ),

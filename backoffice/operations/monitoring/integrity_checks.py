@@ -34,8 +34,11 @@ from backoffice.operations.models.batches import ImportedRow
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release
 from backoffice.operations.models.secret import Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
-from backoffice.operations.monitoring.recorded_delegations import altered_delegations
-from backoffice.operations.monitoring.recorded_rights import altered_accounts, unrecorded_rights
+from backoffice.operations.monitoring.recorded_rights import (
+    altered_accounts,
+    altered_delegations,
+    unrecorded_rights,
+)
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EXECUTED, Outcome, Status
 from backoffice.policies.models import PolicyVersion
 from backoffice.recipients.models import RecipientState, RecipientVersion

@@ -16,10 +16,16 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
+from backoffice.core import clock
+from backoffice.core.models import ProcessRow
+from backoffice.core.telemetry import provider_calls
 from backoffice.core.telemetry.http_metrics import render_http_metrics
+from backoffice.core.telemetry.processes import SILENT_AFTER, database_size
+from backoffice.core.telemetry.provider_calls import Call
+from backoffice.core.telemetry.readiness import Part
 from backoffice.core.web.middleware import is_from_this_machine
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import open_break_count, unchecked_currencies
@@ -27,7 +33,6 @@ from backoffice.operations.models.monitoring import Heartbeat, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.monitoring.inspection import SystemHealth, system_health
 from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
-from backoffice.operations.monitoring.process_metrics import process_metrics
 from backoffice.operations.reconciliation.selectors import (
     ReconciliationFilter,
     reconciliation_state,
@@ -74,7 +79,7 @@ class _MetricsCollector(Collector):
         yield from _continuity()
         yield from _reconciliation(now)
         yield from _sweeper(now)
-        yield from process_metrics()
+        yield from _of_processes()
         for further in FURTHER_METRICS.values():
             yield from further(now)
 
@@ -187,12 +192,88 @@ def _sweeper(now: datetime) -> Iterator[GaugeMetricFamily]:
     yield family
 
 
+def _of_processes() -> Iterator[Metric]:
+    """Those of processes, machines, the provider's responses and the database. Labels are bounded by the kinds of
+    processes, the machines and the jobs that there are.
+    """
+    build = GaugeMetricFamily(
+        "countersign_build_info", "The release that answers; always 1", labels=["version"]
+    )
+    build.add_metric([settings.VERSION], 1)
+    yield build
+    yield from _processes()
+    yield from _provider_calls()
+    failed = GaugeMetricFamily(
+        "countersign_job_failed", "1 if the last round of a job of the sweeper failed", labels=["job"]
+    )
+    for heartbeat in Heartbeat.objects.order_by("job"):
+        failed.add_metric([heartbeat.job], int(heartbeat.is_failing))
+    yield failed
+    yield GaugeMetricFamily(
+        "countersign_database_size_bytes", "Size of the database with its indexes", value=database_size()
+    )
+
+
+def _processes() -> Iterator[Metric]:
+    rows = ProcessRow.objects.filter(at__gte=clock.now() - SILENT_AFTER).order_by("-at")
+    running = {kind.value: 0 for kind in ProcessRow.Kind}
+    not_ready = {part.value: 0 for part in Part}
+    free: dict[str, int] = {}
+    failed_rows: dict[str, int] = {}
+    for row in rows:
+        running[row.kind] += 1
+        free.setdefault(row.machine, row.report.get("disk_free", 0))
+        for part in row.report.get("failed_parts", []):
+            not_ready[part] = not_ready.get(part, 0) + 1
+        for job, number in row.report.get("failed_rows", {}).items():
+            failed_rows[job] = failed_rows.get(job, 0) + number
+    yield _filled("processes", "Processes that reported within the last minute", "kind", running)
+    yield _filled(
+        "processes_not_ready",
+        "Processes that cannot use the database, its migrations, the broker or the keys",
+        "part",
+        not_ready,
+    )
+    yield _filled(
+        "failed_rows",
+        "Failures of single rows in a job of the sweeper in the last ten minutes",
+        "job",
+        failed_rows,
+    )
+    yield _filled("disk_free_bytes", "Free space on the disk of the data folder", "machine", free)
+
+
+def _provider_calls() -> Iterator[Metric]:
+    counts = CounterMetricFamily(
+        "countersign_provider_calls", "Calls to the provider by outcome", labels=["call", "outcome"]
+    )
+    durations = SummaryMetricFamily(
+        "countersign_provider_call_duration_seconds", "Duration of the calls to the provider", labels=["call"]
+    )
+    calls, seconds = dict.fromkeys(Call, 0), dict.fromkeys(Call, 0.0)
+    for call, outcome, number, took in provider_calls.totals():
+        counts.add_metric([call, outcome], number)
+        calls[call] += number
+        seconds[call] += took
+    for call in Call:
+        durations.add_metric([call], calls[call], seconds[call])
+    yield counts
+    yield durations
+
+
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"countersign_{name}", text, value=value)
 
 
 def _family(name: str, text: str, label: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"countersign_{name}", text, labels=[label])
+
+
+def _filled(name: str, text: str, label: str, values: dict[str, int]) -> GaugeMetricFamily:
+    family = _family(name, text, label)
+    for value, number in values.items():
+        family.add_metric([value], number)
+    return family
 
 
 @login_not_required
