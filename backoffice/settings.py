@@ -228,7 +228,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "backoffice.core.web.middleware.PageCompressionMiddleware",
     "backoffice.core.web.middleware.RequestContextMiddleware",
-    "backoffice.webhooks.middleware.DeliveryMiddleware",  # deliveries go no further
+    "backoffice.webhooks.endpoint.DeliveryMiddleware",  # deliveries go no further
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

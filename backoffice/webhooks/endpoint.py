@@ -1,10 +1,12 @@
 """The URL at which the provider delivers webhooks. It is public, so nothing it receives is trusted.
 
+A middleware answers deliveries ahead of the middleware of pages, which costs more than receiving them.
+
 The web server hands over a request once its body is complete, closes connections on which it takes too long, and has
 already decoded a body in chunks (`backoffice/web_server.py`). The size is limited in both places.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from time import monotonic
 
@@ -34,6 +36,8 @@ _STORED_HEADERS = frozenset(
     }
 )
 """The headers, in lower case, whose values are stored: none of them carries a credential or an identity."""
+
+_BEFORE_SECRET, _AFTER_SECRET = "/hooks/", "/"
 
 
 @csrf_exempt
@@ -99,3 +103,26 @@ def _read_body(request: HttpRequest) -> bytes | None:
     except OSError:
         return None
     return body
+
+
+class DeliveryMiddleware:
+    """Answers a POST to the callback URL. Whatever else is requested goes on to the next middleware and the URLs.
+
+    It comes after the middleware that every request needs (TLS, request id) and before that of pages: session, person,
+    form, language, messages. A delivery has none of these, and the endpoint is open to the public.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method != "POST" or not request.path_info.startswith(_BEFORE_SECRET):
+            return self.get_response(request)
+        secret = request.path_info.removeprefix(_BEFORE_SECRET).removesuffix(_AFTER_SECRET)
+        if not configuration.is_secret(secret) or not request.path_info.endswith(_AFTER_SECRET):
+            return self.get_response(request)
+        request.get_host()  # raises DisallowedHost
+        response = receive(request, secret)
+        response.headers.setdefault("Cache-Control", "no-store")
+        response.headers["Content-Length"] = str(len(response.content))
+        return response

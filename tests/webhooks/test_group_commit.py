@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from django.db import IntegrityError, InterfaceError
 
-from backoffice.webhooks.group_commit import GroupCommit
+from backoffice.webhooks.storing import GroupCommit
 from tests.sandbox.webhook_receiver import eventually
 
 PATIENCE = 30  # seconds

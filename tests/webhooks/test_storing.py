@@ -15,9 +15,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.webhooks import processing, storing
-from backoffice.webhooks.group_commit import GroupCommit
 from backoffice.webhooks.models import Delivery, DeliveryTestKey, DeliveryVerification
 from backoffice.webhooks.processing import PROCESS_TASK, Arrival, receive_delivery
+from backoffice.webhooks.storing import GroupCommit
 from payments_gateway.webhooks import self_signed_webhook
 from tests.core.test_background import messages
 from tests.payments_gateway.vectors.make_vectors import FOLDER, RECORD, delivery, signed, written
