@@ -20,7 +20,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from gunicorn.config import Config
 
 from backoffice import web_server
-from backoffice.governance.policy_lists import ListsForm
+from backoffice.governance.policy_recipients import ListsForm
 from backoffice.policies.document import PolicyDocument, RecipientList
 
 PATIENCE = 20.0  # seconds

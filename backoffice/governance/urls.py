@@ -13,7 +13,6 @@ from backoffice.governance.pages import (
     person,
     policies,
     policy_submission,
-    recipient_files,
     recipients,
     team,
 )
@@ -36,7 +35,7 @@ urlpatterns = [
     path("team/<int:pk>/deactivate/", person.act, {"action": "deactivate"}, name="deactivate"),
     path("team/<int:pk>/end-sessions/", person.act, {"action": "end_sessions"}, name="end_sessions"),
     path("recipients/", recipients.recipients, name="recipients"),
-    path("recipients/import/", recipient_files.recipient_files, name="recipient_files"),
+    path("recipients/import/", recipients.recipient_files, name="recipient_files"),
     path("recipients/<uuid:pk>/", recipients.recipient, name="recipient"),
     # the pages that saved bank accounts had in earlier releases
     path(

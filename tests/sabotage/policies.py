@@ -324,7 +324,7 @@ POLICIES = (
     ),
     Safeguard(
         "on a list, a name means an approved recipient only",
-        "backoffice.governance.policy_lists:_approved",
+        "backoffice.governance.policy_recipients:_approved",
         {".filter(state=RecipientState.APPROVED)": ""},
         _FORMS + "test_lists_are_made_of_the_register_and_of_typed_accounts",
     ),

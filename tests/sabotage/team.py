@@ -83,7 +83,7 @@ TEAM = (
     ),
     Safeguard(
         "a link is not written to the log in place of a mail",
-        "backoffice.governance.pages.setup_mail:may_mail_links",
+        "backoffice.governance.pages.handover:may_mail_links",
         {"email_is_on() and bool(settings.PUBLIC_URL)": "bool(settings.PUBLIC_URL)"},
         f"{_MAIL}::test_without_mail_the_link_is_shown",
     ),

@@ -24,8 +24,7 @@ from backoffice.governance.bootstrap import (
     people_with_renewable_link,
     renew_second_administrator_link,
 )
-from backoffice.governance.pages.handover import mailed
-from backoffice.governance.pages.setup_mail import may_mail_links, setup_address
+from backoffice.governance.pages.handover import mailed, may_mail_links, setup_address
 from backoffice.governance.policy_drafts import has_draft
 from backoffice.governance.team import team_state
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements

@@ -1,23 +1,26 @@
-"""Show the half of a new one-time link that this person may see: the link, or its start code; or mail the link.
+"""Show the half of a new one-time link that this person may see: the link, or its start code; or mail the link to the
+person it is for. The start code is never in a mail: its approver passes it on.
 
 `joint_handover` does so for several people. Both keep the list on which they were opened in their query.
 """
 
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import translation
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods
 
-from backoffice.accounts.models import SetupLink, User
+from backoffice.accounts.models import Language, SetupLink, User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import (
@@ -27,9 +30,9 @@ from backoffice.accounts.setup_links import (
     record_shown_instead,
     show_handover,
 )
-from backoffice.core.web.mail import MailNotSentError
+from backoffice.accounts.staff import SETUP_LINK_LIFETIME
+from backoffice.core.web.mail import MailNotSentError, email_is_on, send_now
 from backoffice.core.web.submissions import shown_once
-from backoffice.governance.pages.setup_mail import mail_setup_link, may_mail_links, setup_address
 from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations.kinds.staff_change import MAKES_LINK, StaffChangeKind, progress_of_handover
 from backoffice.operations.models.operations import Approval, Operation
@@ -140,3 +143,44 @@ def mailed(
     text = gettext("The link was sent to {email}.").format(email=person.email)
     messages.success(request, text)
     return True
+
+
+def setup_address(request: HttpRequest, token: str) -> str:
+    """The whole address of a one-time link."""
+    path = reverse("accounts:set_up", args=[token])
+    return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
+
+
+def may_mail_links() -> bool:
+    """Whether mails are delivered, and links in them lead here."""
+    return email_is_on() and bool(settings.PUBLIC_URL)
+
+
+def mail_setup_link(person: User, address: str, *, has_start_code: bool) -> None:
+    """Send the link in the person's language, or that of the deployment. Raises MailNotSentError."""
+    language = settings.NOTIFY_LANGUAGE if person.language == Language.AUTO else person.language
+    with translation.override(language):
+        hours = int(SETUP_LINK_LIFETIME.total_seconds() // 3600)
+        lines = [
+            gettext("Choose your password and set up your authenticator app with this one-time link:"),
+            gettext("The link works once, within {hours} hours. Do not forward this email.").format(
+                hours=hours
+            ),
+        ]
+        if has_start_code:
+            lines.append(
+                gettext(
+                    "You also need a start code. A colleague gives it to you in person or by telephone, never by "
+                    "email."
+                )
+            )
+        lines.append(
+            gettext("If you were not expecting this account, do not open the link. Inform an administrator.")
+        )
+        send_now(
+            to=person.email,
+            subject=gettext("Set up your account"),
+            lines=lines,
+            address=address,
+            button=gettext("Set up your account"),
+        )

@@ -26,7 +26,7 @@ from backoffice.accounts.setup_links import PassedOn, halves_passed_on, open_hal
 from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.forms import reason_field
 from backoffice.core.web.submissions import submission_id
-from backoffice.governance.pages.setup_mail import may_mail_links
+from backoffice.governance.pages.handover import may_mail_links
 from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations import policy
 from backoffice.operations.approval.requirements import levels_of_many

@@ -36,9 +36,10 @@ from backoffice.governance.pages.handover import (
     list_address,
     listed_references,
     mail_or_show,
+    may_mail_links,
     own_operations,
+    setup_address,
 )
-from backoffice.governance.pages.setup_mail import may_mail_links, setup_address
 from backoffice.governance.pages.team import VIEW_TEAM
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements

@@ -26,8 +26,7 @@ from backoffice.governance.policy_drafts import (
     waiting_versions,
 )
 from backoffice.governance.policy_forms import PeopleChoices, RuleForm, TryForm, rule_initial
-from backoffice.governance.policy_lists import ListsForm
-from backoffice.governance.policy_recipients import RequirementsForm, requirements_initial
+from backoffice.governance.policy_recipients import ListsForm, RequirementsForm, requirements_initial
 from backoffice.governance.policy_replay import (
     MOST_OPERATIONS,
     Change,
