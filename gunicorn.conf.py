@@ -18,7 +18,7 @@ if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
 
 wsgi_app = "backoffice.wsgi"
 worker_class = "backoffice.web_server.BufferingWorker"
-logger_class = "backoffice.core.telemetry.web_process.GunicornLogger"
+logger_class = "backoffice.web_server.GunicornLogger"
 bind = "127.0.0.1:8000"
 workers = 1
 threads = 8

@@ -13,7 +13,6 @@ import environ
 from csp.constants import NONE, SELF
 
 from backoffice import settings_values
-from backoffice.file_stores import file_stores
 from backoffice.startup_checks import refuse_unsafe
 
 # A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
@@ -498,7 +497,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 _bucket = {"bucket_name": FILES_BUCKET, "endpoint_url": FILES_ENDPOINT, "region_name": FILES_REGION}
 _bucket |= {"access_key": FILES_ACCESS_KEY, "secret_key": FILES_SECRET_KEY, "verify": FILES_CA_FILE}
 STORAGES: dict[str, dict[str, Any]] = {
-    **file_stores(DATA_DIR, _bucket, prefix=FILES_PREFIX),
+    **settings_values.file_stores(DATA_DIR, _bucket, prefix=FILES_PREFIX),
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"

@@ -1,11 +1,12 @@
-"""How the values of settings are read where a plain type does not do, and the defaults that are for development."""
+"""How the values of settings are made where a plain type does not do, and the defaults that are for development."""
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -33,6 +34,7 @@ _APPROVAL_LIMIT = re.compile(r"(\w+)=([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 
 KINDS_THAT_PAY = ("withdrawal", "transfer", "wallet_transfer", "payment")
 MOST_COOLING_HOURS = 8760  # a year
+_KINDS_OF_FILES = ("exports", "archives")
 
 
 def allow_listed_kinds(written: Iterable[str]) -> frozenset[str]:
@@ -138,3 +140,36 @@ def amounts_by_currency(setting: str, written: Iterable[str]) -> dict[str, Decim
             )
         limits[found[1]] = Decimal(found[2])
     return limits
+
+
+def file_stores(folder: Path, bucket: Mapping[str, str], *, prefix: str) -> dict[str, dict[str, Any]]:
+    """A store for each kind of files, for `STORAGES`: in the bucket if it is named, otherwise in a folder of this name.
+
+    `bucket` holds options of the S3 backend of django-storages; those that are empty are left to its defaults.
+    """
+    if not bucket["bucket_name"]:
+        return {kind: _store_in_folder(folder / kind) for kind in _KINDS_OF_FILES}
+    return {kind: _store_in_bucket(bucket, f"{prefix}/{kind}".lstrip("/")) for kind in _KINDS_OF_FILES}
+
+
+def _store_in_folder(location: Path) -> dict[str, Any]:
+    modes = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+    return {
+        "BACKEND": "backoffice.core.storage.files.PrivateFolder",
+        "OPTIONS": {"location": location, "base_url": None, **modes},
+    }
+
+
+def _store_in_bucket(bucket: Mapping[str, str], location: str) -> dict[str, Any]:
+    return {
+        "BACKEND": "backoffice.core.storage.bucket.PrivateBucket",
+        "OPTIONS": {
+            **{name: value for name, value in bucket.items() if value},
+            "location": location,
+            "addressing_style": "path" if bucket["endpoint_url"] else "auto",
+            "signature_version": "s3v4",
+            "default_acl": None,  # objects are as private as the bucket
+            "querystring_auth": True,
+            "file_overwrite": False,
+        },
+    }

@@ -3,10 +3,11 @@ without a thread.
 
 A thread serves a request only when all of it has arrived, and is free again before a slow client has read the
 answer. So slow or half-open connections cost a socket each and delay nobody. Every wait for a client has a limit, here;
-none needs a proxy. `gunicorn.conf.py` chooses this worker.
+none needs a proxy. `gunicorn.conf.py` chooses this worker, and the logger.
 """
 
 import copy
+import logging.config
 import os
 import re
 import resource
@@ -16,6 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from django.conf import settings
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
 from gunicorn.workers.base import Worker
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
@@ -297,3 +301,17 @@ def _allowed_connections() -> int:
     return (
         MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft - _SPARE_DESCRIPTORS)
     )
+
+
+class GunicornLogger(Logger):
+    """Passes gunicorn's lines to the root logger. Its level remains gunicorn's `--log-level`.
+
+    Its access log is off by default: the application writes one, without query strings (`RequestContextMiddleware`).
+    """
+
+    def setup(self, cfg: Config) -> None:
+        Logger.setup(self, cfg)
+        logging.config.dictConfig(settings.LOGGING)
+        for logger in (self.error_log, self.access_log):
+            logger.handlers.clear()
+            logger.propagate = True
