@@ -34,8 +34,7 @@ from backoffice.accounts.rights import (
     restrictions_of,
 )
 from backoffice.audit.canonical import canonical_time
-from backoffice.core.database.aggregates import JoinedTexts, split_texts
-from backoffice.core.database.composed import composed_once
+from backoffice.core.database.queries import JoinedTexts, composed_once, split_texts
 from backoffice.core.database.writes import NEVER_DELETED
 from backoffice.core.encryption import EncryptedRow, SealedRow
 

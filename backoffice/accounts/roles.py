@@ -25,7 +25,7 @@ from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.rights import RESTRICTING, Restriction, RestrictionCause, restriction_times
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core.database.composed import composed_once
+from backoffice.core.database.queries import composed_once
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
 _OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_payments"}

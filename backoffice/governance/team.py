@@ -33,7 +33,7 @@ from backoffice.accounts.rights import (
 )
 from backoffice.accounts.roles import Role, active_administrators, enrolled_people, people_not_set_up
 from backoffice.accounts.setup_links import open_halves
-from backoffice.core.database.aggregates import JoinedTexts, split_texts
+from backoffice.core.database.queries import JoinedTexts, split_texts
 from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeKind
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.selectors import IS_OPEN

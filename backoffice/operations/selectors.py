@@ -32,7 +32,7 @@ from django.utils.translation import gettext
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import restriction_times
 from backoffice.accounts.roles import users_with_permission
-from backoffice.core.database.composed import composed_once
+from backoffice.core.database.queries import composed_once
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
 from backoffice.operations.errors import PolicyAlteredError

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.core.database.composed import composed_once
+from backoffice.core.database.queries import composed_once
 from backoffice.core.database.writes import appended
 from backoffice.core.encryption import SealedRow, SealState
 from backoffice.policies import delegations as delegations

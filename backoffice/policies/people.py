@@ -10,7 +10,7 @@ from django.db.models.functions import Cast, Now
 
 from backoffice.accounts.models import GroupMembership, User
 from backoffice.accounts.roles import roles_with, users_with_permission
-from backoffice.core.database.aggregates import JoinedTexts, split_texts
+from backoffice.core.database.queries import JoinedTexts, split_texts
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.document import Levels, People
 from backoffice.policies.evaluator import Person

@@ -21,8 +21,7 @@ from backoffice.accounts.rights import restriction_times
 from backoffice.accounts.roles import may_now, users_with_permission
 from backoffice.core import clock
 from backoffice.core.cached_reads import cached_in_process
-from backoffice.core.database.aggregates import JoinedTexts, split_texts
-from backoffice.core.database.composed import composed_once
+from backoffice.core.database.queries import JoinedTexts, composed_once, split_texts
 from backoffice.operations import allow_list
 from backoffice.operations.approval.approvers import approvers_of
 from backoffice.operations.approval.progress import (

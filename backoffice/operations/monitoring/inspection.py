@@ -30,7 +30,7 @@ from backoffice.audit.checkpoints import overdue_destinations
 from backoffice.audit.models import ChainHead
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
-from backoffice.core.database.composed import composed_once
+from backoffice.core.database.queries import composed_once
 from backoffice.core.isolation import ignore, is_database_unavailable, run_each_isolated
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.delivery.release import stop_if_altered

@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-from backoffice.core.database.grants import refresh_grants
+from backoffice.core.database.role import refresh_grants
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ from backoffice.accounts import staff
 from backoffice.accounts.models import StaffSession, User
 from backoffice.audit.verification import verify_chain
 from backoffice.core import clock
-from backoffice.core.database.grants import refresh_grants
-from backoffice.core.database.role import RoleProblem, check_database_role, database_role
+from backoffice.core.database.role import RoleProblem, check_database_role, database_role, refresh_grants
 from backoffice.core.storage.files import ARCHIVES, file_store
 from backoffice.core.storage.retention import Keeping
 from backoffice.ledger.mirror.sync import load_all, sync_now

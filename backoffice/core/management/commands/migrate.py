@@ -10,7 +10,7 @@ from django.core.management import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError
 
-from backoffice.core.database.grants import connected_as_owner, has_owner, refresh_grants, runtime_role
+from backoffice.core.database.role import connected_as_owner, has_owner, refresh_grants, runtime_role
 from backoffice.core.database.time_limits import has_waited_too_long, limited_lock_waits
 
 TRIES = 5

@@ -10,7 +10,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core import clock
-from backoffice.core.database.composed import composed_once
+from backoffice.core.database.queries import composed_once
 from backoffice.operations.permissions import APPROVE
 
 
