@@ -1,10 +1,12 @@
 """The first half of `manage.py setup`, before there are settings: the files of variables, and the database.
 
-The other half (`management/commands/setup.py`) runs with the settings that these files make.
+The other half (`management/commands/setup.py`) runs with the settings that these files make. They have `NAME=value` a
+line and are readable by their owner only. What is in one is never overwritten.
 """
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +14,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from backoffice.installation import environment_file
+from backoffice.core.storage.files import sync_folder
 from backoffice.installation.database import (
     DatabaseSetupError,
     DatabaseUrls,
@@ -21,7 +23,6 @@ from backoffice.installation.database import (
     new_urls,
     prepare_database,
 )
-from backoffice.installation.environment_file import EnvironmentFileError
 from backoffice.installation.questions import (
     DATA_DIR,
     DATABASE_URL,
@@ -36,6 +37,14 @@ from backoffice.installation.questions import (
 
 ADMIN_DATABASE_URL = "COUNTERSIGN_SETUP_DATABASE_URL"
 """Of a role that may create roles and databases. Read by setup alone and stored nowhere."""
+_LINE = re.compile(r"(COUNTERSIGN_\w+)=(.*)")
+_PLAIN = re.compile(r"[\w.,:;/@%+=~?&<> -]*", re.ASCII)
+
+
+class EnvironmentFileError(Exception):
+    """The file cannot be used. Nothing was written to it."""
+
+
 FAILURES = (MissingAnswersError, DatabaseSetupError, EnvironmentFileError, OSError, psycopg.Error)
 
 
@@ -81,10 +90,8 @@ def main(arguments: Sequence[str]) -> None:
 def _prepare(env_file: Path, owner_file: Path, *, is_asked: bool) -> None:
     """`owner_file` is for `manage.py migrate` alone: no process that runs may read it."""
     for file in (env_file, owner_file):
-        os.environ.update(
-            {name: os.environ.get(name, value) for name, value in environment_file.read(file).items()}
-        )
-    stored = environment_file.read(env_file)
+        os.environ.update({name: os.environ.get(name, value) for name, value in read_variables(file).items()})
+    stored = read_variables(env_file)
     values = answered(os.environ, stored, ask_at_terminal if is_asked else None)
     urls = _database_urls()
     _check_keys_are_not_made_anew(urls, stored)
@@ -139,9 +146,46 @@ def _database_urls() -> DatabaseUrls:
 
 
 def _store(file: Path, values: dict[str, str]) -> None:
-    added = environment_file.add(file, values)
+    added = add_variables(file, values)
     _report(f"{file}: added {len(added)} variables" if added else f"{file}: nothing to add")
 
 
 def _report(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+
+
+def read_variables(path: Path) -> dict[str, str]:
+    """The variables in the file; none if there is no file. Raises EnvironmentFileError if others may read it."""
+    if not path.exists():
+        return {}
+    if path.stat().st_mode & 0o077:
+        raise EnvironmentFileError(f"{path} can be read by others than its owner: chmod 600 {path}")
+    lines = map(_LINE.fullmatch, path.read_text().splitlines())
+    return {found[1]: found[2] for found in lines if found}
+
+
+def add_variables(path: Path, values: Mapping[str, str]) -> list[str]:
+    """Add the variables that the file lacks, and return their names. Raises EnvironmentFileError.
+
+    The file is replaced as a whole, so that a crash leaves the earlier one.
+    """
+    stored = read_variables(path)
+    new = {name: value for name, value in values.items() if name not in stored}
+    unusable = [name for name, value in new.items() if not _PLAIN.fullmatch(value) or value.startswith("$")]
+    if unusable:
+        raise EnvironmentFileError(f"Quotes, backslashes and $ cannot be stored: {', '.join(unusable)}")
+    if not new:
+        return []
+    before = path.read_text() if path.exists() else ""
+    text = before + ("\n" if before and not before.endswith("\n") else "")
+    text += "".join(f"{name}={value}\n" for name, value in new.items())
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+    return list(new)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from backoffice.installation import environment_file
-from backoffice.installation.environment_file import EnvironmentFileError
+from backoffice.installation import preparation
+from backoffice.installation.preparation import EnvironmentFileError
 
 
 def test_a_new_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "folder" / "env"
-    assert environment_file.add(file, {"COUNTERSIGN_A": "1"}) == ["COUNTERSIGN_A"]
+    assert preparation.add_variables(file, {"COUNTERSIGN_A": "1"}) == ["COUNTERSIGN_A"]
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
     assert list(file.parent.iterdir()) == [file]
@@ -18,12 +18,12 @@ def test_a_new_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
 
 def test_what_is_stored_is_never_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "env"
-    environment_file.add(file, {"COUNTERSIGN_A": "1"})
+    preparation.add_variables(file, {"COUNTERSIGN_A": "1"})
     with file.open("a") as more:
         more.write("# by hand\nCOUNTERSIGN_B=two words")
-    assert environment_file.add(file, {"COUNTERSIGN_A": "other", "COUNTERSIGN_B": "other"}) == []
-    assert environment_file.add(file, {"COUNTERSIGN_C": "3"}) == ["COUNTERSIGN_C"]
-    assert environment_file.read(file) == {
+    assert preparation.add_variables(file, {"COUNTERSIGN_A": "other", "COUNTERSIGN_B": "other"}) == []
+    assert preparation.add_variables(file, {"COUNTERSIGN_C": "3"}) == ["COUNTERSIGN_C"]
+    assert preparation.read_variables(file) == {
         "COUNTERSIGN_A": "1",
         "COUNTERSIGN_B": "two words",
         "COUNTERSIGN_C": "3",
@@ -36,12 +36,12 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     file.write_text("COUNTERSIGN_A=1\n")
     file.chmod(0o640)
     with pytest.raises(EnvironmentFileError, match="chmod 600"):
-        environment_file.add(file, {"COUNTERSIGN_B": "2"})
+        preparation.add_variables(file, {"COUNTERSIGN_B": "2"})
     assert file.read_text() == "COUNTERSIGN_A=1\n"
 
 
 @pytest.mark.parametrize("value", ["two\nlines", 'with "quotes"', "with 'quotes'", "$HOME", "back\\slash"])
 def test_a_value_that_readers_of_the_file_would_change_is_refused(tmp_path: Path, value: str) -> None:
     with pytest.raises(EnvironmentFileError, match="COUNTERSIGN_A"):
-        environment_file.add(tmp_path / "env", {"COUNTERSIGN_A": value})
+        preparation.add_variables(tmp_path / "env", {"COUNTERSIGN_A": value})
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from psycopg.sql import SQL, Identifier
 
-from backoffice.installation.environment_file import read
+from backoffice.installation.preparation import read_variables
 from tests.installation.test_questions import GIVEN
 from tools.processes import ROOT, clean_environment
 
@@ -149,7 +149,7 @@ def test_keys_are_not_made_while_an_existing_installation_cannot_be_reached(
     tmp_path: Path, server: str
 ) -> None:
     assert setup(tmp_path, server, *TWO).returncode == 0
-    stored = (read(tmp_path / "env") | read(tmp_path / "env.migrate")).items()
+    stored = (read_variables(tmp_path / "env") | read_variables(tmp_path / "env.migrate")).items()
     urls = {name: value for name, value in stored if name.endswith("DATABASE_URL")}
     away = {name: urlsplit(url)._replace(netloc="x@127.0.0.1:1").geturl() for name, url in urls.items()}
     elsewhere = tmp_path / "elsewhere"

@@ -23,7 +23,7 @@ import requests
 from django_otp.oath import TOTP
 from psycopg.sql import SQL, Identifier
 
-from backoffice.installation import environment_file
+from backoffice.installation import preparation
 from payments_gateway.sandbox import API_KEY
 from tools import smoke
 from tools.browser import BrowserError, HttpBrowser
@@ -59,7 +59,7 @@ class Rehearsal(Stack):
     @property
     def variables(self) -> dict[str, str]:
         """What setup stored: the processes get nothing else."""
-        return environment_file.read(self.env_file)
+        return preparation.read_variables(self.env_file)
 
     def start(self) -> None:
         """Drop what an earlier rehearsal left, set everything up, and return once pages respond over TLS."""
@@ -94,7 +94,7 @@ class Rehearsal(Stack):
             "COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS": "0",  # a day in production
             "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS": "0",
         }
-        environment_file.add(self.env_file, by_hand)
+        preparation.add_variables(self.env_file, by_hand)
         people = [part for person in ADMINISTRATORS for part in ("--administrator", person)]
         options = ("--env-file", str(self.env_file), "--no-input", *people)
         done = run_python("manage.py", "setup", *options, own={**given, **by_hand})
