@@ -25,11 +25,10 @@ from backoffice.core import background, clock, fault_points
 from backoffice.core.encryption import DecryptionError
 from backoffice.notifications.channels.chat import send_chat, send_own_chat
 from backoffice.notifications.channels.email import send_email
-from backoffice.notifications.channels.errors import DeliveryError
 from backoffice.notifications.channels.webhook import send_webhook
 from backoffice.notifications.contents import Contents, contents_of, operations_of
 from backoffice.notifications.events import Group, Notice
-from backoffice.notifications.models import Channel, ChatChannel, Message, Problem
+from backoffice.notifications.models import Channel, ChatChannel, DeliveryError, Message, Problem
 from backoffice.notifications.recording.outbox import audit_position, shared_address
 from backoffice.operations.approval.escalation import outdated
 from backoffice.operations.approval.waiting import operations_waiting_for

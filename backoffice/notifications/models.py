@@ -1,4 +1,6 @@
-"""The outbox of notifications, how far the audit log was read, and what each person chose."""
+"""The outbox of notifications, why a message could not be delivered, how far the audit log was read, and what each
+person chose.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -214,3 +216,11 @@ class ChatChannel(EncryptedRow):
 def problem(code: Problem, **parameters: Any) -> dict[str, Any]:
     """The stored form of a problem."""
     return {"code": code.value, **parameters}
+
+
+class DeliveryError(Exception):
+    """It was not delivered, as far as known, and is tried again. `problem` holds the code and its parameters."""
+
+    def __init__(self, code: Problem, **parameters: Any) -> None:
+        super().__init__(code.value)
+        self.problem = problem(code, **parameters)

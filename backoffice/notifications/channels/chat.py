@@ -13,7 +13,6 @@ from apprise import Apprise, AppriseAsset, NotifyBase, plugins
 from django.conf import settings
 from django.utils.translation import gettext
 
-from backoffice.notifications.channels.errors import DeliveryError
 from backoffice.notifications.channels.network import (
     TooSlowError,
     connections_to,
@@ -23,7 +22,7 @@ from backoffice.notifications.channels.network import (
     within,
 )
 from backoffice.notifications.contents import Contents
-from backoffice.notifications.models import Problem
+from backoffice.notifications.models import DeliveryError, Problem
 
 SECONDS = 30.0
 _READ_SECONDS = 10.0

@@ -9,10 +9,9 @@ from django.core.mail import EmailMultiAlternatives, get_connection
 from django.template.loader import render_to_string
 from django.utils.translation import gettext
 
-from backoffice.notifications.channels.errors import DeliveryError
 from backoffice.notifications.channels.network import TooSlowError, within
 from backoffice.notifications.contents import Contents
-from backoffice.notifications.models import Problem
+from backoffice.notifications.models import DeliveryError, Problem
 
 SECONDS = 30.0  # for the whole exchange with the server
 

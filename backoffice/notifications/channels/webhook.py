@@ -11,7 +11,6 @@ from functools import partial
 
 from django.conf import settings
 
-from backoffice.notifications.channels.errors import DeliveryError
 from backoffice.notifications.channels.network import (
     TooSlowError,
     connections_to,
@@ -19,7 +18,7 @@ from backoffice.notifications.channels.network import (
     within,
 )
 from backoffice.notifications.contents import Contents, Item
-from backoffice.notifications.models import Problem
+from backoffice.notifications.models import DeliveryError, Problem
 from payments_gateway import GatewayError, NotSentError
 from payments_gateway.connection import RawResponse, fetch
 
