@@ -15,7 +15,7 @@ from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
 from backoffice.operations.states import Status
 from backoffice.policies.document import PolicyDocument
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
-from backoffice.policies.names import with_current_names
+from backoffice.policies.people import with_current_names
 from backoffice.policies.sentences import Difference, compare
 
 _DRAFT = "policy_draft"

@@ -60,8 +60,7 @@ from backoffice.policies.document import (
 )
 from backoffice.policies.evaluator import Condition, DescribedOperation, Evaluator, RecipientFacts
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion
-from backoffice.policies.names import with_current_names
-from backoffice.policies.people import read_people
+from backoffice.policies.people import read_people, with_current_names
 from backoffice.policies.sentences import (
     Difference,
     last_rule_sentence,

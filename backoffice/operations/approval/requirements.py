@@ -16,7 +16,7 @@ from backoffice.operations.selectors import current_policy
 from backoffice.policies.document import LAST_RULE, Level, Levels, RecipientRequirements, approvals_in
 from backoffice.policies.evaluator import Decision, DescribedOperation, Evaluator, stricter, strictest
 from backoffice.policies.models import PolicyInEffect
-from backoffice.policies.names import CurrentNames
+from backoffice.policies.people import CurrentNames
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from backoffice.core.web.formatting import (
 from backoffice.ledger.models import STATUS_LABELS
 from backoffice.operations.states import Status
 from backoffice.policies.document import People, Rule
-from backoffice.policies.names import CurrentNames, people_of
+from backoffice.policies.people import CurrentNames, people_of
 from backoffice.policies.sentences import last_rule_sentence
 from backoffice.policies.sentences import rule_sentence as policy_sentence
 

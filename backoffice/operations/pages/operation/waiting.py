@@ -23,7 +23,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import people_of_rule, rule_sentence
 from backoffice.operations.states import Status
 from backoffice.policies.evaluator import Capacity, Hindrance, Person
-from backoffice.policies.names import CurrentNames
+from backoffice.policies.people import CurrentNames
 from backoffice.policies.sentences import level_text
 
 MOST_NAMES = 20
