@@ -1,18 +1,41 @@
-"""What a process refuses to start with: settings that are unsafe in its environment."""
+"""What a process refuses to start with: settings that are unsafe in its environment.
 
-from collections.abc import Iterator, Mapping
+With real or staging money, these are also weak secrets, and what only suits one machine or a test. Each such problem is
+a sentence with the name of the setting and what to set. None repeats a secret.
+"""
+
+import base64
+import binascii
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from backoffice import production_checks
 from backoffice.settings_values import DEVELOPMENT_ENCRYPTION_KEY, DEVELOPMENT_SECRET, SANDBOX_API_KEY
 from payments_gateway.config import is_loopback
 
 Checks = Iterator[tuple[bool, str]]
 """Whether it is safe, and the message if it is not."""
+_MIN_SECRET = 50  # characters, as Django's own check
+_MIN_DIFFERENT = 15  # in a secret or key; 32 random bytes have fewer once in 10^17 keys
+# 16 random hexadecimal digits have fewer once in 600 tokens, which is refused then.
+_MIN_DIFFERENT_IN_TOKEN = 7
+_KNOWN_SECRET = re.compile(
+    r"insecure|changeme|change-me|development|example|secret-?key|password|12345678", re.I
+)
+HOW_TO_DRAW_ONE = 'python -c "import secrets; print(secrets.token_urlsafe(64))"'
+_MAKE_ONE = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+MAKE_KEY = "python -c \"import base64, secrets; print('first:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
+_TLS_MODES = frozenset({"verify-ca", "verify-full"})  # `require` accepts any server
+_TLS_BROKERS = frozenset({"rediss", "amqps"})
+_PLAIN_SYSLOG = frozenset({"syslog+udp", "syslog+tcp"})
 
 
 def refuse_unsafe(settings: Mapping[str, Any]) -> None:
@@ -84,11 +107,11 @@ def _secret_checks(values: SimpleNamespace) -> Checks:
     yield in_sandbox or not values.DEBUG, "COUNTERSIGN_DEBUG must be off outside the sandbox"
     yield (
         in_sandbox or values.SECRET_KEY not in {"", DEVELOPMENT_SECRET},
-        f"COUNTERSIGN_SECRET_KEY is not set. Make one: {production_checks.HOW_TO_DRAW_ONE}",
+        f"COUNTERSIGN_SECRET_KEY is not set. Make one: {HOW_TO_DRAW_ONE}",
     )
     yield (
         in_sandbox or not any(DEVELOPMENT_ENCRYPTION_KEY in item for item in values.ENCRYPTION_KEYS),
-        f"COUNTERSIGN_ENCRYPTION_KEYS is not set. Make one: {production_checks.MAKE_KEY}",
+        f"COUNTERSIGN_ENCRYPTION_KEYS is not set. Make one: {MAKE_KEY}",
     )
     yield (
         simulated or values.GATEWAY_API_KEY not in {"", SANDBOX_API_KEY},
@@ -154,33 +177,166 @@ def _retention_checks(values: SimpleNamespace) -> Checks:
 
 def _problems_outside_sandbox(values: SimpleNamespace) -> Iterator[str]:
     database = values.DATABASES["default"]
-    yield from production_checks.secret_problems([values.SECRET_KEY], setting="COUNTERSIGN_SECRET_KEY")
-    yield from production_checks.secret_problems(
-        values.SECRET_KEY_FALLBACKS, setting="COUNTERSIGN_SECRET_KEY_FALLBACKS"
-    )
-    yield from production_checks.key_problems(values.ENCRYPTION_KEYS, setting="COUNTERSIGN_ENCRYPTION_KEYS")
-    yield from production_checks.key_problems(
-        values.AUDIT_CHECKPOINT_KEYS, setting="COUNTERSIGN_AUDIT_CHECKPOINT_KEYS"
-    )
-    yield from production_checks.token_problems(
+    yield from secret_problems([values.SECRET_KEY], setting="COUNTERSIGN_SECRET_KEY")
+    yield from secret_problems(values.SECRET_KEY_FALLBACKS, setting="COUNTERSIGN_SECRET_KEY_FALLBACKS")
+    yield from key_problems(values.ENCRYPTION_KEYS, setting="COUNTERSIGN_ENCRYPTION_KEYS")
+    yield from key_problems(values.AUDIT_CHECKPOINT_KEYS, setting="COUNTERSIGN_AUDIT_CHECKPOINT_KEYS")
+    yield from token_problems(
         {
             f"COUNTERSIGN_{name}": getattr(values, name)
             for name in ("METRICS_TOKEN", "WEBHOOK_SECRET", "NOTIFY_WEBHOOK_SECRET")
         }
     )
-    yield from production_checks.host_problems(values.ALLOWED_HOSTS)
+    yield from host_problems(values.ALLOWED_HOSTS)
     if not values.SINGLE_MACHINE:
-        yield from production_checks.single_machine_problems(database["ENGINE"], values.CELERY_BROKER_URL)
-    yield from production_checks.transport_problems(
-        database, values.CELERY_BROKER_URL, single_machine=values.SINGLE_MACHINE
-    )
-    yield from production_checks.message_problems(
+        yield from single_machine_problems(database["ENGINE"], values.CELERY_BROKER_URL)
+    yield from transport_problems(database, values.CELERY_BROKER_URL, single_machine=values.SINGLE_MACHINE)
+    yield from message_problems(
         vars(values), values.AUDIT_CHECKPOINT_DESTINATIONS, single_machine=values.SINGLE_MACHINE
     )
-    yield from production_checks.provider_problems(
+    yield from provider_problems(
         [values.GATEWAY_URL, values.GATEWAY_URL_V4], may_be_private=values.GATEWAY_PRIVATE_ADDRESSES
     )
-    yield from production_checks.variables_problems(values.ENV_FILE)
-    yield from production_checks.folder_problems(
+    yield from variables_problems(values.ENV_FILE)
+    yield from folder_problems(
         {"COUNTERSIGN_DATA_DIR": values.DATA_DIR, "COUNTERSIGN_JOURNAL_DIR": values.JOURNAL_DIR}
     )
+
+
+def secret_problems(secrets: Iterable[str], *, setting: str) -> Iterator[str]:
+    """Secrets that can be guessed: short, without variety, or written in some example."""
+    for secret in secrets:
+        if len(secret) < _MIN_SECRET:
+            yield f"{setting} is too short: {_MIN_SECRET} characters at least. Make one: {HOW_TO_DRAW_ONE}"
+        elif len(set(secret)) < _MIN_DIFFERENT:
+            yield f"{setting} repeats few characters, so it can be guessed. Make one: {HOW_TO_DRAW_ONE}"
+        elif _KNOWN_SECRET.search(secret):
+            yield f"{setting} looks like one from an example. Make one: {HOW_TO_DRAW_ONE}"
+
+
+def token_problems(tokens: Mapping[str, str]) -> Iterator[str]:
+    """Shared secrets that can be guessed, by the setting that names them. Each has its own shortest length."""
+    for setting, token in tokens.items():
+        if token and (len(set(token)) < _MIN_DIFFERENT_IN_TOKEN or _KNOWN_SECRET.search(token)):
+            yield f"{setting} can be guessed: it repeats few characters, or is from an example. Make one: {_MAKE_ONE}"
+
+
+def key_problems(keys: Iterable[str], *, setting: str) -> Iterator[str]:
+    """Keys of 32 bytes that were not made at random. A key that cannot be read is reported where it is used."""
+    for item in keys:
+        _id, _, encoded = item.strip().partition(":")
+        try:
+            raw = base64.b64decode(encoded, validate=True)
+        except binascii.Error:
+            continue
+        if len(set(raw)) < _MIN_DIFFERENT or raw.isascii():
+            yield f"{setting} has a key that is not random. Make one: {MAKE_KEY}"
+
+
+def single_machine_problems(engine: str, broker: str) -> Iterator[str]:
+    """A database and a broker that no second machine can reach."""
+    hint = "or set COUNTERSIGN_SINGLE_MACHINE=true if one small machine is meant"
+    if engine.endswith("sqlite3"):
+        yield f"COUNTERSIGN_DATABASE_URL is SQLite: set a postgres:// address, {hint}"
+    if urlsplit(broker).scheme == "filesystem":
+        yield f"COUNTERSIGN_BROKER_URL is folders: set a rediss:// or amqps:// address, {hint}"
+
+
+def transport_problems(database: Mapping[str, Any], broker: str, *, single_machine: bool) -> Iterator[str]:
+    """A database or a broker on another machine, reached without encryption.
+
+    On a single machine a host without a dot is a neighbouring container, whose network does not leave the machine.
+    """
+    is_here = partial(_is_here, single_machine=single_machine)
+    options = database.get("OPTIONS", {})
+    named = (database.get("HOST"), options.get("host"), options.get("hostaddr"))
+    hosts = [host for text in named for host in str(text or "").split(",")]
+    is_elsewhere = any(host and not host.startswith("/") and not is_here(host) for host in hosts)
+    if is_elsewhere and options.get("sslmode") not in _TLS_MODES:
+        yield (
+            "COUNTERSIGN_DATABASE_URL is another machine, without TLS that verifies it: "
+            "add ?sslmode=verify-full&sslrootcert=/path/to/its/authority.pem"
+        )
+    url = urlsplit(broker)
+    if url.hostname and not is_here(url.hostname) and url.scheme not in {*_TLS_BROKERS, "filesystem"}:
+        yield "COUNTERSIGN_BROKER_URL is another machine, without TLS: use rediss:// or amqps://"
+
+
+def message_problems(
+    mail: Mapping[str, Any], destinations: Iterable[str], *, single_machine: bool
+) -> Iterator[str]:
+    """A mail or syslog server on another machine, reached without encryption. `mail` holds Django's settings."""
+    if mail["EMAIL_BACKEND"].endswith(".smtp.EmailBackend"):
+        is_encrypted = mail.get("EMAIL_USE_TLS") or mail.get("EMAIL_USE_SSL")
+        if not is_encrypted and not _is_here(mail["EMAIL_HOST"], single_machine=single_machine):
+            yield "COUNTERSIGN_EMAIL_URL is another machine, without TLS: use smtp+tls:// or smtp+ssl://"
+    for address in map(urlsplit, destinations):
+        is_plain = address.scheme in _PLAIN_SYSLOG
+        if is_plain and not _is_here(address.hostname or "", single_machine=single_machine):
+            yield (
+                "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS has a syslog server on another machine, without TLS: "
+                "use syslog+tls://, or a syslog server on this machine that passes the messages on over TLS"
+            )
+
+
+def host_problems(hosts: Iterable[str]) -> Iterator[str]:
+    """Host names that accept every name."""
+    if any(host.strip() in {"*", ".", ""} for host in hosts):
+        yield "COUNTERSIGN_ALLOWED_HOSTS must list the names that people type: * would accept forged ones"
+
+
+def provider_problems(addresses: Iterable[str], *, may_be_private: bool) -> Iterator[str]:
+    """Addresses of the provider inside this machine's own network: such as the one that hands out cloud credentials."""
+    for address in addresses:
+        host = urlsplit(address).hostname or ""
+        found = _literal(host)
+        if found is None or is_loopback(host):
+            continue
+        if (
+            found.is_loopback
+            or found.is_link_local
+            or found.is_multicast
+            or found.is_unspecified
+            or _is_reserved(found)
+        ):
+            yield "COUNTERSIGN_GATEWAY_URL or _V4 is a link-local or reserved address: use the provider's host name"
+        elif found.is_private and not may_be_private:
+            yield (
+                "COUNTERSIGN_GATEWAY_URL or _V4 is a private address: use the provider's host name, or set "
+                "COUNTERSIGN_GATEWAY_PRIVATE_ADDRESSES=true if it is reached through your own network"
+            )
+
+
+def folder_problems(folders: Mapping[str, Path]) -> Iterator[str]:
+    """Folders that every user of the machine can read or write, by the setting that names them."""
+    for setting, folder in folders.items():
+        if folder.exists() and folder.stat().st_mode & 0o007:
+            yield f"{setting} is open to every user of this machine: chmod 700 {folder}"
+
+
+def variables_problems(file: str) -> Iterator[str]:
+    """A file of variables, with the keys among them, that every user of the machine can read or write."""
+    path = Path(file)
+    if file and path.is_file() and path.stat().st_mode & 0o007:
+        yield f"COUNTERSIGN_ENV_FILE is open to every user of this machine: chmod 600 {path}"
+
+
+def _is_here(host: str, *, single_machine: bool) -> bool:
+    return is_loopback(host) or (single_machine and re.fullmatch(r"[\w-]+", host) is not None)
+
+
+def _literal(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that is written as the host, in any form that connections accept: also `0xa9fea9fe` and `10.1`."""
+    try:
+        found = ip_address(host)
+    except ValueError:
+        try:
+            return IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return None
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return mapped or found
+
+
+def _is_reserved(address: IPv4Address | IPv6Address) -> bool:
+    return address.is_reserved and not address.is_loopback

@@ -3,7 +3,7 @@
 from tests.sabotage.workshop import Safeguard
 
 _START = "tests/test_settings.py::test_an_invalid_setting_prevents_startup_and_is_named"
-_CHECKS = "backoffice.production_checks"
+_CHECKS = "backoffice.startup_checks"
 _ARCHIVE = "backoffice.retention.archive_file"
 _CHANGED = "tests/retention/test_archives.py::test_a_changed_archive_is_refused"
 

@@ -87,7 +87,7 @@ NAMED_BY = {
     "backoffice/accounts/break_glass.py": (),
     "backoffice/core/telemetry/processes.py": (),
     "backoffice/operations/delivery/journal.py": (),
-    "backoffice/production_checks.py": (),
+    "backoffice/startup_checks.py": (),
     "backoffice/web_server.py": (),
 }
 IN_SCRIPTS = re.compile(
