@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations.batches import checking, files, recipient_import
+from backoffice.operations.batches import checking, files, submission
 from backoffice.operations.models.batches import PayoutFile
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals
@@ -35,7 +35,7 @@ def checked(person: User, rows: Sequence[str], *, header: str = HEADER) -> Payou
 
 def prepared(person: User, rows: Sequence[str]) -> Operation:
     """A pending import."""
-    return recipient_import.submit_recipients(checked(person, rows).pk, actor=person, reason=REASON)
+    return submission.submit_recipients(checked(person, rows).pk, actor=person, reason=REASON)
 
 
 def approve(operation: Operation, approver: User) -> Operation:

@@ -11,7 +11,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.ledger import accounts as ledger
 from backoffice.operations import errors
-from backoffice.operations.batches import recipient_import, submission
+from backoffice.operations.batches import submission
 from backoffice.operations.kinds.recipient import RecipientChange
 from backoffice.operations.models.batches import FileState, ImportedRow, RowFlag
 from backoffice.operations.models.operations import Operation
@@ -78,7 +78,7 @@ def test_every_error_is_beside_its_cell_and_nothing_is_added(
     }
     assert (file.state, file.error_count) == (FileState.CHECKED, 10)
     with pytest.raises(errors.FileNotReadyError):
-        recipient_import.submit_recipients(file.pk, actor=preparer, reason="They are right")
+        submission.submit_recipients(file.pk, actor=preparer, reason="They are right")
     assert newest_versions().count() == 1
 
 
@@ -237,7 +237,7 @@ def test_a_file_that_is_outdated_when_it_is_submitted_is_checked_again(
     assert taken is not None
     registered.agreed(registered.user(taken.cells["account"], name="Person 1"), preparer, approver)
     with pytest.raises(errors.ImportOutdatedError):
-        recipient_import.submit_recipients(file.pk, actor=preparer, reason="They are right")
+        submission.submit_recipients(file.pk, actor=preparer, reason="They are right")
     file.refresh_from_db()
     assert file.state == FileState.CHECKING
     assert not Operation.objects.filter(pk=file.pk).exists()
@@ -279,9 +279,7 @@ def test_a_recipient_that_is_gone_after_an_import_is_found(preparer: User, appro
 
 def test_submitted_twice_it_is_one_import(preparer: User) -> None:
     file = recipient_files.checked(preparer, recipient_files.users(2))
-    both = {
-        recipient_import.submit_recipients(file.pk, actor=preparer, reason="They are right") for _ in range(2)
-    }
+    both = {submission.submit_recipients(file.pk, actor=preparer, reason="They are right") for _ in range(2)}
     assert len(both) == 1
 
 
@@ -292,7 +290,7 @@ def test_recipients_are_not_submitted_as_payouts_nor_the_other_way_round(
         submission.submit_file(recipient_files.checked(preparer, recipient_files.users(1)).pk, actor=preparer)
     file = payouts.checked(preparer, payouts.transfers(1))
     with pytest.raises(errors.FileNotReadyError):
-        recipient_import.submit_recipients(file.pk, actor=preparer, reason="They are right")
+        submission.submit_recipients(file.pk, actor=preparer, reason="They are right")
 
 
 def test_the_pages_lead_from_the_file_to_the_import(

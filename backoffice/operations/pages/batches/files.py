@@ -22,14 +22,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import code_sentence
-from backoffice.core.web.forms import reason_field
+from backoffice.core.web.forms import PageForm, reason_field
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances
 from backoffice.operations import permissions
 from backoffice.operations.approval import requirements
-from backoffice.operations.batches import files, recipient_import, submission
+from backoffice.operations.batches import files, submission
 from backoffice.operations.batches.checking import columns_of, rules_of
 from backoffice.operations.batches.columns import (
     csv_of_banks,
@@ -276,7 +275,7 @@ def payout_file_submit(request: StaffRequest, pk: UUID) -> HttpResponse:
     try:
         if file.is_import:
             reason = form.cleaned_data["reason"] if form.is_valid() else ""
-            operation = recipient_import.submit_recipients(pk, actor=request.user, reason=reason)
+            operation = submission.submit_recipients(pk, actor=request.user, reason=reason)
         else:
             operation = submission.submit_file(pk, actor=request.user)
     except OperationError as exc:
