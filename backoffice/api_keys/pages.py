@@ -26,7 +26,7 @@ from backoffice.api_keys.models import Rotation
 from backoffice.api_keys.reveal import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.rotation import open_rotation, progress_of
 from backoffice.core.cached_reads import failed_read_text
-from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.forms import PageForm
 from backoffice.core.web.submissions import shown_once
 from backoffice.operations import permissions
 from backoffice.operations.models.operations import Operation

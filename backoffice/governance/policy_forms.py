@@ -15,8 +15,8 @@ from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core.fields import normalized_text
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import searched_amount
+from backoffice.core.web.forms import PageForm
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.kinds.base import KindSection
 from backoffice.operations.kinds.registry import KINDS

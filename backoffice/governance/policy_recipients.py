@@ -11,9 +11,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
 
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import format_amount
-from backoffice.core.web.forms import time_zone_choices
+from backoffice.core.web.forms import PageForm, time_zone_choices
 from backoffice.governance.policy_comparison import recipients_in_words
 from backoffice.governance.policy_forms import AmountField
 from backoffice.policies.document import (

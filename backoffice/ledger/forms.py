@@ -15,9 +15,8 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DECIMALS, DIGITS
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import without_separators
-from backoffice.core.web.forms import ListFilterForm, day_field, end_of_day, start_of_day
+from backoffice.core.web.forms import ListFilterForm, PageForm, day_field, end_of_day, start_of_day
 from backoffice.core.web.pagination import Order
 from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
 from backoffice.ledger.transactions.filters import (

@@ -19,7 +19,7 @@ from backoffice.accounts.access import url_with_next
 from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import cached_in_process
-from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.forms import PageForm
 from backoffice.core.web.mail import email_is_on
 from backoffice.core.web.pagination import keyset_page
 from backoffice.notifications import preferences as services

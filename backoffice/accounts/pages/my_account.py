@@ -17,8 +17,7 @@ from backoffice.accounts import second_factor, sessions, staff
 from backoffice.accounts.access import fresh_second_factor_required, language_of
 from backoffice.accounts.models import Language, Theme
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import time_zone_choices
+from backoffice.core.web.forms import PageForm, time_zone_choices
 
 
 class PreferencesForm(PageForm):

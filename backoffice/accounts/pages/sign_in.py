@@ -32,8 +32,7 @@ from backoffice.accounts.sign_in import (
     StartCodeRefusedError,
     TooManyLinksError,
 )
-from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import OneTimeCodeInput
+from backoffice.core.web.forms import OneTimeCodeInput, PageForm
 from backoffice.core.web.submissions import shown_once
 
 if TYPE_CHECKING:

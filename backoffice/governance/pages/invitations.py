@@ -23,8 +23,7 @@ from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import PassedOn, halves_passed_on, open_halves
-from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import reason_field
+from backoffice.core.web.forms import PageForm, reason_field
 from backoffice.core.web.submissions import submission_id
 from backoffice.governance.pages.handover import may_mail_links
 from backoffice.governance.pages.team import VIEW_TEAM

@@ -15,9 +15,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import code_sentence
-from backoffice.core.web.forms import reason_field
+from backoffice.core.web.forms import PageForm, reason_field
 from backoffice.core.web.submissions import submission_id
 from backoffice.governance.policy_comparison import compared
 from backoffice.governance.policy_drafts import (

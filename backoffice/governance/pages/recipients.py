@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.forms import PageForm
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations.allow_list import cools_until
 from backoffice.operations.kinds.recipient import RecipientKind

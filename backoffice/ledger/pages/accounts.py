@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.core.cached_reads import CachedValue, failed_read_text
-from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.forms import PageForm
 from backoffice.ledger import callback_url
 from backoffice.ledger.accounts import (
     banks,

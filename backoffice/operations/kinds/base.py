@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 
 from backoffice.accounts.models import User
 from backoffice.core.gateway import OtpMode, otp_mode
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import exact_time, format_amount, searched_amount
+from backoffice.core.web.forms import PageForm
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import MatchField
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE

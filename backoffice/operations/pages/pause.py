@@ -9,8 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import reason_field
+from backoffice.core.web.forms import PageForm, reason_field
 from backoffice.operations import permissions
 from backoffice.operations.errors import OperationError
 from backoffice.operations.lifecycle.pause import pause_payments

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import format_amount
+from backoffice.core.web.forms import PageForm
 from backoffice.core.web.submissions import is_navigation, submission_id
 from backoffice.ledger import balances
 from backoffice.ledger.models import Balance

@@ -17,8 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import DatePreset, ListFilterForm, query_of_stored
+from backoffice.core.web.forms import DatePreset, ListFilterForm, PageForm, query_of_stored
 from backoffice.ledger.forms import TransactionListForm
 from backoffice.operations import permissions
 from backoffice.operations.errors import SavedViewError

@@ -21,8 +21,8 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import format_count
+from backoffice.core.web.forms import PageForm
 from backoffice.ledger.accounts import OwnAccount, search_own_accounts
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions.filters import NEWEST_FIRST as NEWEST_TRANSACTIONS

@@ -14,7 +14,7 @@ from backoffice.accounts.rights import AccessReview
 from backoffice.api_keys.key_list import KeyRow, key_rows
 from backoffice.audit.models import Entry
 from backoffice.audit.pages import EntryFilterForm, find_entries
-from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.forms import PageForm
 from backoffice.governance.pages.recipients import RecipientFilterForm
 from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
 from backoffice.recipients.register import BY_NAME

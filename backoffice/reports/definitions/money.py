@@ -19,8 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.fields import SUM_CONTEXT
-from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import PeriodForm
+from backoffice.core.web.forms import PageForm, PeriodForm
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger.forms import CurrencyPeriodForm, TransactionFilterForm
 from backoffice.ledger.mirror.state import synced_until

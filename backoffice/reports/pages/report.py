@@ -20,8 +20,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import error_sentence
+from backoffice.core.web.forms import PageForm
 from backoffice.core.web.request_context import close_connection
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.reports.definitions.catalogue import REPORTS

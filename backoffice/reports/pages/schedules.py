@@ -17,8 +17,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts.models import User, validate_time_zone
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.field_errors import PageForm
 from backoffice.core.web.formatting import format_day
+from backoffice.core.web.forms import PageForm
 from backoffice.reports.calendar import (
     FREQUENCY_OF_PERIOD,
     Frequency,

@@ -17,8 +17,7 @@ from backoffice.accounts.second_factor import (
     second_factor_at,
 )
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import OneTimeCodeInput, reason_field
+from backoffice.core.web.forms import OneTimeCodeInput, PageForm, reason_field
 from backoffice.operations.delivery.release import AnotherPayment, ConfirmedHolder
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import TypedConfirmation

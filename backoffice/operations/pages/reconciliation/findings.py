@@ -23,8 +23,7 @@ from backoffice.accounts.rights import BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
-from backoffice.core.web.field_errors import PageForm
-from backoffice.core.web.forms import ListFilterForm, day_field, reason_field
+from backoffice.core.web.forms import ListFilterForm, PageForm, day_field, reason_field
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.transactions.filters import known_facets

@@ -7,7 +7,7 @@ import pytest
 from django import forms
 from django.core.validators import MinValueValidator, RegexValidator
 
-from backoffice.core.web.field_errors import PageForm
+from backoffice.core.web.forms import PageForm
 from tests.test_house import modules, parsed
 
 OPTIONS = [("a", "A"), ("b", "B")]
@@ -91,4 +91,4 @@ def test_every_form_of_the_product_has_these_messages() -> None:
             ast.unparse(base) in {"forms.Form", "forms.ModelForm", "Form", "ModelForm"} for base in node.bases
         )
     ]
-    assert found == ["backoffice.core.web.field_errors.PageForm"]
+    assert found == ["backoffice.core.web.forms.PageForm"]
