@@ -1,6 +1,7 @@
 """Run every measurement, print the table and write bench.json. `--only P2` runs those of that name alone."""
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from tools.bench.databases import (
 from tools.bench.measure import OURS, Measure, Sample, as_rows, compared, write
 from tools.bench.payouts.measures import payout_measures
 from tools.bench.tables import partitions, storage
-from tools.bench.writes import audit_entries, deliveries
+from tools.bench.writes import deliveries
 from tools.measurements import keep
 from tools.processes import ROOT, StackError
 
@@ -30,6 +31,8 @@ _RIVAL_FRACTION = 5
 """The alternative gets this many times fewer records: its rate is constant, and as many would take half an
 hour.
 """
+_ENTRIES_APPENDED = {"plain INSERT": 0.9, "table-lock chain": 3}
+_ENTRIES_VERIFIED = {"sha256 alone": 0.5}
 
 
 def merge_measures(database: BenchDatabase, engine: str, rounds: int, records: int) -> Iterator[Measure]:
@@ -48,6 +51,25 @@ def merge_measures(database: BenchDatabase, engine: str, rounds: int, records: i
             {"bulk_create": target},
             limit_is="least",
         )
+
+
+def audit_measures(rounds: int, appended: int, verified: int) -> Iterator[Measure]:
+    """Entries per second, appended to the audit log by several writers at once, and verified, on PostgreSQL.
+
+    Of so many appended in each round by eight writers, and a log of so many verified.
+    """
+    given = json.dumps({"rounds": rounds, "appended": appended, "verified": verified})
+    with temporary_database("audit") as database:
+        output = database.stack().python(
+            "-m", "tools.inside_django", "tools.bench.writes.audit_process", given
+        )
+    found = json.loads(output.splitlines()[-1])
+    for name, what, target in (
+        ("append", "entries appended to the audit log by 8 writers, a commit each", _ENTRIES_APPENDED),
+        ("verify", f"entries of the audit log verified, of {verified:,}", _ENTRIES_VERIFIED),
+    ):
+        sides = {side: Sample(values) for side, values in found[name].items()}
+        yield compared(f"P5.{name}", what, sides, "/s", target, limit_is="least")
 
 
 @dataclass(frozen=True)
@@ -96,7 +118,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "overview": lambda: pages.overview_measures(seeded(size.rows), size.rounds, size.listed_operations),
         "P3": lambda: deliveries.delivery_measures(size.rounds, size.deliveries),
         "P4": lambda: _merge(size),
-        "P5": lambda: audit_entries.audit_measures(size.rounds, size.appended, size.audited),
+        "P5": lambda: audit_measures(size.rounds, size.appended, size.audited),
         "P6": lambda: pages.rendering_measures(seeded(size.rows), size.rounds),
         "P7": lambda: client_reads.client_read_measures(size.rounds),
         "product": product.product_measures,
