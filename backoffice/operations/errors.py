@@ -216,6 +216,14 @@ class DuplicateUnknownError(OperationError):
         self.duplicate_id = waiting
 
 
+class RetriedInBatchError(OperationError):
+    """A later batch retries the payment to copy; `duplicate_id` is the id of `selectors.retry_of_payment`."""
+
+    def __init__(self, reference: str, retry: UUID) -> None:
+        super().__init__(Refusal.RETRIED_IN_BATCH, reference=reference)
+        self.duplicate_id = retry
+
+
 class ReferenceUsedError(OperationError):
     """Another operation has this reference at the provider."""
 

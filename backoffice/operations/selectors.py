@@ -10,6 +10,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django.db.models import (
     Case,
@@ -41,6 +42,7 @@ from backoffice.operations.kinds.registry import (
     KINDS,
     kinds_approved_with,
 )
+from backoffice.operations.models.batches import NEVER_APPROVED, BatchRow
 from backoffice.operations.models.holds import HolderChange, LookAlike
 from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Approval, Attempt, Operation
@@ -133,7 +135,8 @@ def operation_page(user: User) -> QuerySet[Operation]:
 
     Each has `preparer_still_entitled`: whether the preparer still has the permission; and the balance of its
     currency as last reported: `balance_amount` and `balance_as_of`, both None if none was ever read. One that is not
-    sent yet has the fee of the last time too: `last_fee` and `last_fee_at`. See also `with_first_payment`.
+    sent yet has the fee of the last time too: `last_fee` and `last_fee_at`. See also `with_first_payment` and
+    `with_paid_row`.
     """
     visible = _operation_page(restriction_times())
     return visible.all() if user.has_perm(VIEW) else visible.none()
@@ -150,7 +153,7 @@ def _operation_page(times: tuple[timedelta, ...]) -> QuerySet[Operation]:
         f"has_{name}": Exists(rows.filter(operation=OuterRef("pk"))) for name, rows in _history(times).items()
     }
     return (
-        with_first_payment(Operation.objects.all())
+        with_paid_row(with_first_payment(Operation.objects.all()))
         .alias(network=_network("payload"))
         .annotate(
             preparer_still_entitled=_preparer_is_entitled(),
@@ -162,6 +165,35 @@ def _operation_page(times: tuple[timedelta, ...]) -> QuerySet[Operation]:
         )
         .select_related("preparer", "release", "prepared_from", "secret__viewer")
     )
+
+
+def with_paid_row(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+    """The same, each with what saves `retry_of_payment` its queries if it pays no row of a batch."""
+    return operations.annotate(pays_row=Exists(_rows_paid_by(OuterRef("pk"), OuterRef("prepared_from"))))
+
+
+def retry_of_payment(operation: Operation) -> Operation | None:
+    """The operation of a later batch that retries the row of this one, or that batch until there is one.
+
+    None if no batch does, or only one that was never approved. The row is the one that this operation pays or copies,
+    or for which no operation was created because this one was equal: it is retried once (`batches.retried_rows`).
+    """
+    if not getattr(operation, "pays_row", True):
+        return None
+    for row in _rows_paid_by(operation.pk, operation.prepared_from_id):
+        retries = BatchRow.objects.filter(batch__batch__retry_of=row.batch_id, retried_number=row.number)
+        retry = retries.exclude(NEVER_APPROVED).select_related("operation", "batch").first()
+        if retry is not None:
+            return retry.operation or retry.batch
+    return None
+
+
+def _rows_paid_by(operation_id: UUID | OuterRef, copied_id: UUID | OuterRef | None) -> QuerySet[BatchRow]:
+    """The rows of batches that became this operation or the one it copies, or none because of it."""
+    paid = Q(operation=operation_id) | Q(duplicate_of=operation_id)
+    if copied_id is not None:
+        paid |= Q(operation=copied_id) | Q(duplicate_of=copied_id)
+    return BatchRow.objects.filter(paid)
 
 
 def fetch_history(operation: Operation) -> None:

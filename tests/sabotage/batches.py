@@ -234,8 +234,15 @@ BATCHES = (
     Safeguard(
         "a row that was retried is not offered again",
         "backoffice.operations.batches.retried_rows:retryable_rows",
-        {"        retried.exclude(_NEVER_APPROVED),\n": ""},
+        {"        retried.exclude(NEVER_APPROVED),\n": ""},
         f"{_RETRY}::test_a_row_is_retried_by_one_batch_only",
+    ),
+    Safeguard(
+        "a payment that a later batch retries is not prepared again as well",
+        "backoffice.operations.workflow.prepare:_store",
+        {"        check_not_retried(Operation.objects.get(pk=prepared_from))\n": "        pass\n"},
+        "tests/operations/batches/test_prepare_again.py"
+        "::test_a_batch_that_retries_it_after_the_review_refuses_the_copy",
     ),
     Safeguard(
         "a row is retried once although two files of it were checked",

@@ -13,21 +13,23 @@ from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import RETRIED_ROW
 from backoffice.operations.batches.reading import LAST_ROW
-from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, PayoutFile, PayoutFileRow
+from backoffice.operations.models.batches import (
+    IS_WAITING_ROW,
+    NEVER_APPROVED,
+    BatchRow,
+    PayoutFile,
+    PayoutFileRow,
+)
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import NOT_EXECUTED, Status
 
 _ENDED_UNSENT = (Status.CANCELLED, Status.EXPIRED)
 _UNPAID = (Status.FAILED, *_ENDED_UNSENT)
-# Of a batch that ended before its approval: none of its rows was or becomes an operation.
-_NEVER_APPROVED = Q(batch__status=Status.REJECTED) | Q(
-    batch__decided_at__isnull=True, batch__closed_at__isnull=False
-)
 # Rows of a batch that ended before all of them were operations. Not those of a retry that was never approved: they are
 # retried in the batch from which it took them.
 _NOT_CREATED = Q(IS_WAITING_ROW, batch__status__in=_ENDED_UNSENT) & ~(
-    Q(retried_number__isnull=False) & _NEVER_APPROVED
+    Q(retried_number__isnull=False) & NEVER_APPROVED
 )
 # Rows for which no operation was created because an equal one was waiting or being sent, and that one ended unpaid. Not
 # if it belongs to a row of another batch, or is a copy of such a one: that payment is retried in the other batch.
@@ -52,7 +54,7 @@ def retryable_rows(batch_id: UUID) -> QuerySet[BatchRow]:
         batch__batch__retry_of=OuterRef("batch"), retried_number=OuterRef("number")
     )
     taken_over = (
-        retried.exclude(_NEVER_APPROVED),
+        retried.exclude(NEVER_APPROVED),
         copies.exclude(status__in=NOT_EXECUTED),
         copies.filter(copies__isnull=False),
         Incident.objects.filter(of_either, kind__in=POSSIBLY_PAID),

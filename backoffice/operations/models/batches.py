@@ -23,6 +23,7 @@ from backoffice.core.database.writes import APPEND_ONLY, NEVER_DELETED
 from backoffice.core.fields import ExactDecimalField
 from backoffice.core.web.formatting import code_sentence
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import Status
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -337,3 +338,7 @@ class ImportedRow(models.Model):
 
 IS_WAITING_ROW = Q(operation__isnull=True, duplicate_of__isnull=True)
 """Rows that are not an operation yet, and may still become one while their batch is open."""
+NEVER_APPROVED = Q(batch__status=Status.REJECTED) | Q(
+    batch__decided_at__isnull=True, batch__closed_at__isnull=False
+)
+"""Rows of a batch that ended before its approval: none of them was or becomes an operation."""

@@ -35,6 +35,7 @@ from backoffice.operations.errors import (
     DuplicatePendingError,
     DuplicateUnknownError,
     OperationError,
+    RetriedInBatchError,
 )
 from backoffice.operations.kinds.base import KindForm, MoneyKind, OperationKind
 from backoffice.operations.kinds.form_fields import AmountForm
@@ -45,6 +46,7 @@ from backoffice.operations.pages.recipient_choice import RecipientOption, recipi
 from backoffice.operations.payee_look_alikes import look_alike_warnings
 from backoffice.operations.workflow.prepare import (
     batches_paying,
+    check_not_retried,
     duplicate_payments,
     duplicates_with_unknown_outcome,
     earlier_submission,
@@ -171,6 +173,9 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
         if is_first and is_navigation(request):
             return redirect(_with_submission(request))
         original, draft = _original(request, kind), _draft(request)
+        if original is not None and (retried := _retried_already(original)):
+            messages.error(request, str(retried))
+            return redirect(original)
         given = _prefilled(request, kind, original)
         form = _as_typed(kind, draft, given) if draft else kind.form_type(initial=given)
         return _form_page(request, kind, form, original=original)
@@ -217,6 +222,9 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     form = kind.form_type(request.POST)
     if not form.is_valid():
         return _refused(request, kind, form)
+    original = _original(request, kind)
+    if original is not None and (retried := _retried_already(original)):
+        return _refused(request, kind, form, waiting=retried, original=original)
     duplicate = duplicates_with_unknown_outcome(kind, form.payload()).first()
     if duplicate is not None:
         return _refused(request, kind, form, waiting=DuplicateUnknownError(duplicate.reference, duplicate.pk))
@@ -262,7 +270,7 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
             prepared_from=copied.pk if copied else None,
             otp_secret=form.totp_secret if isinstance(form, OtpSecretForm) else None,
         )
-    except (DuplicatePendingError, DuplicateUnknownError) as exc:
+    except (DuplicatePendingError, DuplicateUnknownError, RetriedInBatchError) as exc:
         return _refused(request, kind, form, waiting=exc)
     except DuplicatePaymentError:
         return _refused(request, kind, form, duplicates=_unexplained_duplicates(request, kind, form))
@@ -439,9 +447,17 @@ def _copied_values(kind: OperationKind[Any], original: Operation | None) -> dict
 def _original(request: StaffRequest, kind: OperationKind[Any]) -> Operation | None:
     """The operation named by `?copy=`; 404 if it is of another kind or this user may not see it."""
     pk = _uuid(request.GET.get("copy", ""))
-    return (
-        get_object_or_404(selectors.visible_operations(request.user), pk=pk, kind=kind.name) if pk else None
-    )
+    visible = selectors.with_paid_row(selectors.visible_operations(request.user))
+    return get_object_or_404(visible, pk=pk, kind=kind.name) if pk else None
+
+
+def _retried_already(original: Operation) -> RetriedInBatchError | None:
+    """Why this operation must not be copied: a later batch retries its payment. None if it may be."""
+    try:
+        check_not_retried(original)
+    except RetriedInBatchError as exc:
+        return exc
+    return None
 
 
 def _account_choice_values(request: StaffRequest) -> dict[str, str]:

@@ -277,6 +277,10 @@ class Refusal(TextChoices):
             "prepared. Wait until its outcome is confirmed or resolved."
         ),
     )
+    RETRIED_IN_BATCH = (
+        "retried_in_batch",
+        _("This payment is already retried as {reference}. Nothing was prepared."),
+    )
     POSSIBLY_EXECUTED = (
         "possibly_executed",
         _(

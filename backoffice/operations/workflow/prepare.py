@@ -27,6 +27,7 @@ from backoffice.operations.errors import (
     NotPreparedTogetherError,
     OperationError,
     ReferenceUsedError,
+    RetriedInBatchError,
     SubmissionReusedError,
 )
 from backoffice.operations.kinds.base import Debit, OperationKind, Payload
@@ -43,7 +44,7 @@ from backoffice.operations.models.operations import (
 )
 from backoffice.operations.models.otp import TotpSecret
 from backoffice.operations.refusals.codes import Refusal
-from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
+from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST, retry_of_payment
 from backoffice.operations.states import NOT_EXECUTED, OUTCOME_UNKNOWN, TO_SEND, Status
 from backoffice.policies.document import stored_levels
 
@@ -130,10 +131,11 @@ def prepare_operation(
     The id comes with the form, so a form sent twice finds the same operation. Raises PermissionMissingError,
     SubmissionReusedError if the id has other content, DuplicatePendingError if another operation with the
     same content is pending or approved, DuplicateUnknownError if a duplicate is being sent or its outcome is unknown,
-    DuplicatePaymentError if the same was paid within a day and no reason is given, ReferenceUsedError if another
-    operation has its reference at the provider, as `policy.check_proposal`, and PolicyRefusedError if an approval
-    policy refuses it. A duplicate that was resolved as not executed is linked as `prepared_from`. `otp_secret` is the
-    authenticator secret that the content has only a fingerprint of.
+    DuplicatePaymentError if the same was paid within a day and no reason is given, RetriedInBatchError if a later batch
+    retries what it is prepared from, ReferenceUsedError if another operation has its reference at the provider, as
+    `policy.check_proposal`, and PolicyRefusedError if an approval policy refuses it.
+    A duplicate that was resolved as not executed is linked as `prepared_from`. `otp_secret` is the authenticator secret
+    that the content has only a fingerprint of.
     """
     operation, entry = _store(
         operation_id,
@@ -166,6 +168,9 @@ def _store(
     digest = content_digest(operation_id, kind, payload.stored())
     resolved = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
     _check_not_duplicate(operation_id, KINDS[kind], payload)
+    # Under the lock of recipients, which a batch takes alone before it retries rows.
+    if prepared_from is not None:
+        check_not_retried(Operation.objects.get(pk=prepared_from))
     _check_reference_unused(operation_id, KINDS[kind], payload)
     source = prepared_from or (resolved.pk if resolved else None)
     # Without this lock, two concurrent operations would not see each other and both stay below a limit for totals.
@@ -244,6 +249,13 @@ def _check_not_duplicate(operation_id: UUID, kind: OperationKind[Any], payload: 
     in_batches = batches_paying(recipient_key, stake)
     if not payload.duplicate_reason and (duplicates.exists() or in_batches.exists()):
         raise DuplicatePaymentError
+
+
+def check_not_retried(original: Operation) -> None:
+    """Raise RetriedInBatchError if a later batch retries the row that this operation pays, so that it is not copied."""
+    retry = retry_of_payment(original)
+    if retry is not None:
+        raise RetriedInBatchError(retry.reference, retry.pk)
 
 
 def _check_reference_unused(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:

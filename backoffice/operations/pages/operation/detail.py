@@ -155,6 +155,7 @@ def _context(
         "nothing_sent": nothing_sent_text(operation),
         "steps": steps(operation, turn),
         "panel": panel,
+        "retry": selectors.retry_of_payment(operation) if panel.may_copy else None,
         "summary": kind_texts.summary,
         "payment": created_payment(operation, ask="read" in request.GET),
         "can_be_asked": can_read_payments(),
