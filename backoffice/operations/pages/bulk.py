@@ -173,9 +173,10 @@ def _obstacle(
         if not person.has_perm(permission):
             raise PermissionMissingError
         policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
-        read_content(operation)
         if decision is BulkDecision.APPROVE:
-            policy.check_may_approve_in_bulk(operation, levels, alike=alike)
+            approvals.check_may_approve_in_bulk(operation, levels, alike=alike)
+        else:
+            read_content(operation)
     except OperationError as exc:
         return exc
     return None

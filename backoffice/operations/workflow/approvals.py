@@ -24,7 +24,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import background, clock
-from backoffice.operations import policy
+from backoffice.operations import policy, seals
 from backoffice.operations.approval.progress import approved_for, decided_progress, time_to_store
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
@@ -68,6 +68,7 @@ from backoffice.operations.outcome.resolution import check_evidence, resolve_ope
 from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
+from backoffice.policies.document import Levels
 
 
 @dataclass(frozen=True)
@@ -434,7 +435,27 @@ def _bulk_result(
 
 def _check_may_approve_in_bulk(operation: Operation, actor: User, alike: Container[str | None]) -> None:
     try:
-        policy.check_may_approve_in_bulk(operation, alike=alike)
+        check_may_approve_in_bulk(operation, alike=alike)
     except OperationError as exc:
         record_refusal(operation.pk, OperationAction.APPROVE, actor, exc)
         raise
+
+
+def check_may_approve_in_bulk(
+    operation: Operation, levels: Levels | None = None, *, alike: Container[str | None]
+) -> None:
+    """Raises as `policy.check_may_approve_in_bulk`; for rows that cannot be read because they were altered
+    AlteredRecordError, as `approve_operation` does.
+    """
+    try:
+        policy.check_may_approve_in_bulk(operation, levels, alike=alike)
+    except ContentUnreadableError:
+        _check_not_altered(operation.pk)
+        raise
+
+
+@transaction.atomic
+def _check_not_altered(operation_id: UUID) -> None:
+    """Under the lock, as an approval that is being added would otherwise be in the log alone."""
+    operation = Operation.objects.get_locked(operation_id)
+    seals.check_record(operation, list(operation.approvals.all()), None)

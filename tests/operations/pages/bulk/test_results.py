@@ -4,16 +4,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.db.models import JSONField, Value
 from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.operations import Approval, Operation
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Approval, Operation, content_digest
+from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.workflow import approvals
 from tests import factories
+from tests.append_only.triggers import lifted
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.pages.bulk.steps import APPROVE, LIMIT, REJECT, confirm, expired, obstacles, send
 from tests.operations.steps import code_of, let_second_factor_age, status_of, text_of
@@ -84,6 +90,44 @@ def test_a_failed_decision_is_reported_and_does_not_stop_the_others(
     ]
     refused = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, actor=approver)
     assert {entry.target_id for entry in refused} == {str(one.pk) for one in (late, two, cancelled)}
+
+
+@pytest.mark.parametrize("levels", [[], 5, [{"needed": 0}], [{"needed": 1, "of": {"people": ["x"]}}]])
+def test_altered_levels_are_refused_as_on_the_own_page_and_do_not_stop_the_others(
+    as_approver: Client, preparer: User, approver: User, levels: object
+) -> None:
+    altered, other = [factories.prepared_to_another_account(preparer) for _ in range(2)]
+    with lifted(connection):
+        Operation.objects.filter(pk=altered.pk).update(levels=Value(levels, JSONField()))
+    seal_wrong = "was altered or inserted outside Countersign: a seal is missing or wrong. Nothing was done."
+    assert seal_wrong in obstacles(confirm(as_approver, APPROVE, altered, other))[altered.reference]
+    assert not Incident.objects.exists()
+    result = lines(send(as_approver, APPROVE, altered, other))
+    assert seal_wrong in result[altered.reference]
+    assert "Approved" in result[other.reference]
+    assert [status_of(one) for one in (altered, other)] == ["pending", "approved"]
+    assert not Approval.objects.filter(operation=altered).exists()
+    assert Incident.objects.get().kind == IncidentKind.ALTERED_RECORD
+    refused = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED, actor=approver)
+    assert (refused.target_id, refused.detail["refusal"]) == (str(altered.pk), {"code": "seal_invalid"})
+    with pytest.raises(AlteredRecordError) as alone:
+        approvals.approve_operation(
+            altered.pk, actor=approver, digest=altered.digest, second_factor_at=timezone.now()
+        )
+    assert str(alone.value) == result[altered.reference]
+
+
+def test_content_of_a_later_release_is_not_called_altered(as_approver: Client, preparer: User) -> None:
+    operation = factories.prepared_to_another_account(preparer)
+    later = {**operation.payload, "added_later": "x"}
+    operation.payload, operation.digest = later, content_digest(operation.pk, operation.kind, later)
+    operation.make_seal()
+    with lifted(connection):
+        operation.save(update_fields=["payload", "digest", "seal"])
+        Entry.objects.update(detail={**Entry.objects.get().detail, "digest": operation.digest})
+    result = lines(send(as_approver, APPROVE, operation))[operation.reference]
+    assert result.startswith("This version of Countersign cannot read the content.")
+    assert not Incident.objects.exists()
 
 
 def test_only_the_content_shown_is_approved(as_approver: Client, preparer: User) -> None:
