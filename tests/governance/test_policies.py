@@ -286,13 +286,24 @@ def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: 
     problem = "Rule 1 cannot be satisfied for Conversions: too few people can give 2 other people."
     shown = page(as_administrator, REVIEW)
     assert f"This version cannot be submitted. {problem}" in shown
+    assert ("Submit for approval" in shown, "Edit draft" in shown) == (False, True)
     assert "Nothing was changed." not in shown
     response = submit(as_administrator)
     assert response.status_code == 422
     assert f"{problem} Nothing was changed." in text(response)
     assert "cannot be submitted" not in text(response)
+    assert "Submit for approval" not in text(response)
     assert not Operation.objects.exists()
     assert "Withdrawals need 2 other people" in page(as_administrator, DRAFT)
+
+
+def test_a_version_that_can_be_submitted_is_offered_for_approval(
+    as_administrator: Client, other_administrator: User, approver: User
+) -> None:
+    factories.person("Kola Ade", Role.APPROVER)
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["withdrawal"], "needed1": "1"})
+    assert "Submit for approval" in page(as_administrator, REVIEW)
+    assert "Submit for approval" in text(submit(as_administrator, reason="")), "a reason can be added"
 
 
 def test_the_review_says_what_prevents_the_submission_without_an_outcome(

@@ -106,7 +106,7 @@ def review(request: StaffRequest) -> HttpResponse:
         problem = gettext("This version cannot be submitted. {problem}").format(
             problem=_obstacle(exc.refusal)
         )
-    return _review_page(request, draft, policy, form, problem, staffing=staffing)
+    return _review_page(request, draft, policy, None if problem else form, problem, staffing=staffing)
 
 
 def _obstacle(refusal: Mapping[str, str]) -> str:
@@ -148,7 +148,7 @@ def propose(request: StaffRequest) -> HttpResponse:
             payload=_payload(draft, policy, form.cleaned_data["reason"]),
         )
     except OperationError as exc:
-        return _review_page(request, draft, policy, form, str(exc), staffing=staffing, status=422)
+        return _review_page(request, draft, policy, None, str(exc), staffing=staffing, status=422)
     drop_draft(request)
     messages.success(request, gettext("Submitted for approval. Another administrator must approve it."))
     return redirect(operation)
@@ -166,12 +166,13 @@ def _review_page(
     request: StaffRequest,
     draft: PolicyDraft,
     policy: PolicyInEffect,
-    form: SubmissionForm,
+    form: SubmissionForm | None,
     problem: str = "",
     *,
     staffing: Staffing,
     status: int = 200,
 ) -> HttpResponse:
+    """The draft as it would be submitted; without a form if it cannot be, for the `problem`."""
     payload, submission = _payload(draft, policy), submission_id(request.POST)
     kind = KINDS[ApprovalPolicyKind.name]
     subject = Subject(submission, kind, payload, request.user.pk, str(request.user), clock.now())

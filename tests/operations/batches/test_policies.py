@@ -1,6 +1,8 @@
 """Approval policies of batches: their total and each row decide, and their rows are held like everything else."""
 
 import pytest
+from django.db import connection
+from django.test import Client
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
@@ -13,7 +15,9 @@ from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Status
+from backoffice.policies.models import PolicyVersion
 from tests import factories
+from tests.append_only.triggers import lifted
 from tests.operations.batches import payouts
 from tests.policies.versions import NGN, document, group, levels, of_group, of_people, put_in_effect
 from tests.stub_provider import StubProvider
@@ -96,3 +100,23 @@ def test_a_policy_tightened_for_batches_holds_each_row_until_it_has_the_approval
     factories.approve(row, second_approver)
     send.send_operation(factories.release(row, factories.person("Ngozi Eze", Role.APPROVER)).pk)
     assert len(provider.posts) == 1
+
+
+@pytest.mark.parametrize("is_altered", [False, True])
+def test_a_file_that_the_policies_refuse_is_not_offered_for_approval(
+    as_preparer: Client, preparer: User, *, is_altered: bool
+) -> None:
+    file = payouts.checked(preparer, payouts.transfers(2))
+    page = f"/operations/batches/files/{file.pk}/"
+    assert ">Submit for approval<" in as_preparer.get(page).content.decode()
+    put_in_effect({"when": {"kinds": ["batch"]}, "refuse": "Ask Treasury first"})
+    if is_altered:
+        with lifted(connection):
+            PolicyVersion.objects.update(document={})
+    html = as_preparer.get(page).content.decode()
+    assert ">Submit for approval<" not in html
+    reason = "policies were altered" if is_altered else "Ask Treasury first"
+    assert reason in html
+    assert "The batch cannot be submitted." in html
+    as_preparer.post(f"{page}submit/")
+    assert not Operation.objects.exists()

@@ -17,6 +17,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.prepare import MAX_DRAFTS
 from tests import factories, stub_provider
 from tests.cached_reads import forget_reads
+from tests.policies.versions import put_in_effect
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
@@ -71,6 +72,19 @@ def test_the_review_shows_the_effect_and_the_approvals_needed(as_preparer: Clien
     assert f"<h1>Withdraw NGN 250,000.00 to {holder}, Access Bank ••6789</h1>" in html
     assert "Requires one approver who is not the preparer." in html
     assert f'<p class="digest">{answer.context["code"]}</p>' in html
+    assert not Operation.objects.exists()
+
+
+def test_a_review_that_the_policies_refuse_is_not_offered_for_approval(
+    as_preparer: Client, holder: str
+) -> None:
+    assert 'value="prepare"' in text_of(review(as_preparer, filled_in(holder)))
+    put_in_effect({"refuse": "Ask Treasury first"})
+    html = text_of(review(as_preparer, filled_in(holder)))
+    assert 'value="prepare"' not in html
+    assert "Ask Treasury first" in html
+    assert 'value="change"' in html
+    prepare(as_preparer, filled_in(holder))
     assert not Operation.objects.exists()
 
 
