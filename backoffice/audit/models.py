@@ -63,6 +63,11 @@ class Entry(models.Model):
         return " ".join(part for part in (self.actor_label, self.action_label, self.target_label) if part)
 
     @property
+    def is_unreadable(self) -> bool:
+        """Whether only its position is known, as its other columns cannot be read (`reading.read_entries`)."""
+        return self.at is None
+
+    @property
     def action_label(self) -> str:
         """The verb of the sentence; the bare action if this version does not define it."""
         return str(Action(self.action).label) if self.action in Action else self.action

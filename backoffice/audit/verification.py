@@ -11,13 +11,13 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, TypeAlias
 
-from django.db import DataError
 from django.db.models import QuerySet, TextChoices
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.canonical import GENESIS, canonical_time, digest
 from backoffice.audit.models import SENTENCES, ChainHead, Entry, hashed_members
+from backoffice.audit.reading import UNREADABLE
 from backoffice.core.web.formatting import code_sentence, exact_zoned_time, format_count
 
 CHUNK_SIZE = 2000
@@ -158,7 +158,7 @@ def _verify_entries(checkpoint: ChainCheckpoint, entries: Iterator[Columns]) -> 
             if fault := _entry_fault(entry, position, newest_hash):
                 return ChainVerification(position, newest_hash, fault)
             position, newest_hash = entry["position"], entry["hash"]
-    except (ValueError, DataError) as exc:
+    except UNREADABLE as exc:
         logger.warning("Entry %d of the audit log cannot be read: %s", position + 1, exc)
         fault = ChainFault(position + 1, FaultCode.UNREADABLE)
         return ChainVerification(position, newest_hash, fault)
@@ -180,10 +180,7 @@ def _entries_after(position: int | None) -> Iterator[Columns]:
     while True:
         try:
             page = list(_queryset_after(position).order_by("position").values()[:size])
-        except (
-            ValueError,
-            DataError,
-        ):  # a forged column may hold a time that Python cannot represent or, in SQLite, invalid JSON
+        except UNREADABLE:
             if size == 1:
                 raise
             size = 1

@@ -84,6 +84,61 @@ def test_a_forged_entry_is_shown_as_it_is_with_all_others(
     )
 
 
+HUGE = "9" * 5000  # more digits than Python reads
+FORGED_COLUMN = {
+    "at": "UPDATE audit_entry SET at = %s WHERE position = %s",
+    "detail": "UPDATE audit_entry SET detail = %s WHERE position = %s",
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "stored"),
+    [
+        ("at", "infinity"),
+        ("at", "some day"),
+        ("at", "2026-13-45 00:00:00"),
+        ("detail", HUGE),
+    ],
+)
+def test_an_entry_that_cannot_be_loaded_is_named_among_all_others(
+    reader: Client, as_preparer: Client, operation: Operation, column: str, stored: str
+) -> None:
+    if connection.vendor == "postgresql" and stored not in ("infinity", HUGE):
+        pytest.skip("PostgreSQL does not store it")
+    lost = forge_entry(Action.OPERATION_APPROVED, TARGET, str(operation.pk)).position
+    forge_entry(Action.OPERATION_ESCALATED, TARGET, str(operation.pk))
+    with lifted(connection), connection.cursor() as cursor:
+        cursor.execute(FORGED_COLUMN[column], [stored, lost])
+    named = f"Entry {lost} of the audit log cannot be read. Verify the audit log"
+    log = shown_at(reader, reverse("audit:list"))
+    assert named in log
+    assert [f"Entry {position} · " in log for position in (lost - 1, lost, lost + 1)] == [True, False, True]
+    page = shown_at(reader, operation.get_absolute_url())
+    assert named in page
+    assert "prepared this operation" in page
+    receipt = shown_at(reader, reverse("operations:receipt", args=[operation.pk]))
+    assert [f"audit entry {position}" in receipt for position in (lost - 1, lost, lost + 1)] == [
+        True,
+        False,
+        True,
+    ]
+    to_preparer = shown_at(as_preparer, operation.get_absolute_url())
+    assert f"Entry {lost} of the audit log cannot be read. An auditor must verify the log." in to_preparer
+
+
+def test_pages_of_the_log_go_on_behind_entries_that_cannot_be_loaded(reader: Client, preparer: User) -> None:
+    for _ in range(40):
+        forge_entry(Action.OPERATION_PREPARED, TARGET, "x")
+    with lifted(connection), connection.cursor() as cursor:
+        when = "some day" if connection.vendor == "sqlite" else "infinity"
+        cursor.execute("UPDATE audit_entry SET at = %s WHERE position > 3", [when])
+    first = reader.get(reverse("audit:list")).context["page"]
+    assert all(entry.is_unreadable for entry in first.rows)
+    second = reader.get(reverse("audit:list"), {"cursor": first.next_cursor}).context["page"]
+    assert second.rows[0].position == first.rows[-1].position - 1
+    assert [entry.is_unreadable for entry in second.rows[-4:]] == [True, False, False, False]
+
+
 @pytest.mark.parametrize("refusal", [None, [], {"code": "x"}, {"code": {}}])
 def test_a_forged_reason_why_nothing_was_sent_ends_no_page(
     reader: Client, released: Operation, refusal: object

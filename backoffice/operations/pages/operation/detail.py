@@ -22,6 +22,7 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
+from backoffice.audit.reading import read_entries
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.web.formatting import in_words
 from backoffice.ledger.accounts import unresolved_sentence
@@ -367,7 +368,8 @@ def audit_timeline(operation: Operation) -> list[Entry]:
     Without those about forms that were not accepted.
     """
     entries = Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk))
-    return [entry for entry in entries.order_by("position") if entry.code_of("refusal") not in _FORM_REFUSALS]
+    found = read_entries(entries.order_by("position"))
+    return [entry for entry in found if entry.code_of("refusal") not in _FORM_REFUSALS]
 
 
 def _notices(request: StaffRequest, operation: Operation) -> list[Message]:
