@@ -5,6 +5,8 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import connection, transaction
+from django.db.models import JSONField, TextField, Value
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from backoffice.accounts.models import User
@@ -39,6 +41,17 @@ def forge_entry(action: str, target_type: str, target_id: str, detail: object = 
         audit.advance_head([forged])
         forged.save(force_insert=True)
     return forged
+
+
+UNREADABLE_JSON = "1" * 5000
+"""Valid JSON for both databases, of which Python makes no value: a number with too many digits."""
+
+
+def make_unreadable(operation: Operation) -> None:
+    """Replace the payload by what cannot be read, past the triggers."""
+    unreadable = Cast(Value(UNREADABLE_JSON, output_field=TextField()), JSONField())
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(payload=unreadable)
 
 
 def alter_content(operation: Operation, **changes: object) -> str:

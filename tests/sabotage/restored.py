@@ -168,6 +168,18 @@ RESTORED = (
         f"{_TESTS}test_another_server_timeline_or_database_is_found",
     ),
     Safeguard(
+        "the deletion of a release that cannot be checked is in the audit log",
+        "backoffice.operations.delivery.release:delete_unchecked_release",
+        {"    if not deleted:\n": "    if deleted:\n"},
+        f"{_TESTS}test_a_release_of_unreadable_content_is_deleted_with_an_entry",
+    ),
+    Safeguard(
+        "a lost attempt of unreadable content does not roll back the finding",
+        f"{_CHECK}:_log_lost",
+        {'.only("reference", "sentence")': ".all()"},
+        f"{_TESTS}test_a_release_of_unreadable_content_is_deleted_with_an_entry",
+    ),
+    Safeguard(
         "what a journal proves is not sent after payments are resumed",
         f"{_CHECK}:_check_not_lost",
         {"raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)": "return"},

@@ -137,6 +137,31 @@ def withdraw_release(release: Release, reason: OperationError) -> bool:
 
 
 @transaction.atomic
+def delete_unchecked_release(pk: UUID, reason: OperationError, *, error: str) -> None:
+    """Delete a release that cannot be withdrawn, with the same audit entry and the exception that kept it from being
+    checked.
+
+    Reads only plain columns, so that it succeeds where the operation or its content cannot be read.
+    """
+    waiting = Release.objects.filter(pk=pk)
+    notified = list(waiting.values_list("released_by", flat=True))
+    deleted, _ = waiting.delete()
+    if not deleted:
+        return
+    operation = Operation.objects.only("reference", "sentence", "status").filter(pk=pk).first()
+    audit.record(
+        Action.OPERATION_ACTION_REFUSED,
+        actor=None,
+        target=operation or str(pk),
+        attempted=OperationAction.SEND,
+        refusal=reason.refusal,
+        status=operation.status if operation else "",
+        notified=notified,
+        not_checked=error,
+    )
+
+
+@transaction.atomic
 def stop_if_altered(operation_id: UUID) -> bool:
     """Raise an incident and withdraw the release if the operation does not pass `seals.check_record`; True if so."""
     operation = Operation.objects.get_locked(operation_id)

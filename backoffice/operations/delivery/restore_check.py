@@ -31,7 +31,7 @@ from backoffice.operations.delivery import acceptance, journal
 from backoffice.operations.delivery.acceptance import Reported
 from backoffice.operations.delivery.journal import ANSWERED, CLAIMED, FileStamp, JournalError, Line
 from backoffice.operations.delivery.lost_attempts import lost_attempt, recreate_attempt
-from backoffice.operations.delivery.release import withdraw_release
+from backoffice.operations.delivery.release import delete_unchecked_release, withdraw_release
 from backoffice.operations.errors import DatabaseRestoredError, JournalLostError
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import pause_because_of
@@ -471,7 +471,9 @@ def _write_reported(pause: Pause, reported: Reported, database: Line) -> None:
 
 def _log_lost(lost: Sequence[LostAttempt]) -> None:
     """Write to the audit log what is not to be sent again: every attempt that no response proves as not executed."""
-    operations = Operation.objects.in_bulk({one.operation_id for one in lost})
+    # Only what names them, so that one whose content cannot be read does not roll back what was found.
+    named = Operation.objects.only("reference", "sentence")
+    operations = named.in_bulk({one.operation_id for one in lost})
     for one in lost:
         if one.outcome not in PROVEN_NOT_EXECUTED:
             missing = Operation(pk=one.operation_id, reference=one.line["reference"])
@@ -492,10 +494,10 @@ def _withdraw_releases() -> None:
             with transaction.atomic():
                 if release := Release.objects.select_related("operation").filter(pk=pk).first():
                     withdraw_release(release, DatabaseRestoredError())
-        except Exception:
+        except Exception as exc:
             # Any exception: the others must be withdrawn. Without a connection the deletion raises as well.
             logger.exception("The release of %s is deleted: it could not be checked", pk)
-            Release.objects.filter(pk=pk).delete()
+            delete_unchecked_release(pk, DatabaseRestoredError(), error=type(exc).__name__)
     BulkRelease.objects.filter(is_pending=True).update(is_pending=False)
 
 

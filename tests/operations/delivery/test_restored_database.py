@@ -35,6 +35,7 @@ from backoffice.operations.workflow import prepare
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.backups import backup
+from tests.operations.forgeries import make_unreadable
 from tests.operations.provider_list import NAMED, NAMELESS, REFUSED, shows
 from tests.operations.steps import let_pass, put, show, status_of, text_of
 from tests.operations.unknown_outcomes import record
@@ -561,6 +562,29 @@ def test_a_release_that_cannot_be_checked_does_not_hide_it(
     assert is_paused()
     assert Incident.objects.get().kind == IncidentKind.DATABASE_RESTORED
     assert not Release.objects.exists()
+
+
+def test_a_release_of_unreadable_content_is_deleted_with_an_entry(
+    lost: Operation, preparer: User, approver: User
+) -> None:
+    other = factories.release(factories.approved(preparer, approver, amount="61.00"), approver)
+    for one in (lost, other):
+        make_unreadable(one)
+    restore_check.compare_with_journals()
+    assert is_paused()
+    assert Incident.objects.get().kind == IncidentKind.DATABASE_RESTORED
+    assert not Release.objects.exists()
+    refused = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED)
+    assert {entry.target_id for entry in refused} == {str(lost.pk), str(other.pk)}
+    entry = refused.get(target_id=str(other.pk))
+    assert (entry.target_type, entry.target_label) == ("operations.operation", str(other))
+    assert entry.detail == {
+        "attempted": "send",
+        "refusal": {"code": "database_restored"},
+        "status": "approved",
+        "notified": [approver.pk],
+        "not_checked": "ValueError",
+    }
 
 
 @pytest.mark.parametrize("payload", [5, []])
