@@ -44,7 +44,7 @@ _CLOSING = (
 )
 
 logger = logging.getLogger(__name__)
-_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading raises where JSON of a row or entry has another shape than any that Countersign stores."""
 
 
@@ -70,7 +70,7 @@ def check_record(
         unsealed = _seal_faults(operation, approvals, release)
         unlogged = _log_faults(operation, approvals, release, entries)
         unlogged += _BatchFaults(trusts_digests=trusts_digests).of(operation, approvals, entries)
-    except _UNREADABLE as exc:
+    except UNREADABLE as exc:
         logger.exception("The record of %s cannot be read", operation.reference)
         raise AlteredRecordError(Refusal.LOG_MISMATCH, [RecordFault.UNREADABLE]) from exc
     if unsealed or unlogged:
@@ -94,7 +94,7 @@ def _has_fault(operation: Operation, entries: Sequence[Entry], in_batches: "_Bat
             or _log_faults(operation, approvals, release, entries)
             or in_batches.of(operation, approvals, entries)
         )
-    except _UNREADABLE:
+    except UNREADABLE:
         logger.exception("The record of %s cannot be read", operation.reference)
         return True
 

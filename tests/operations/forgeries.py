@@ -49,9 +49,24 @@ UNREADABLE_JSON = "1" * 5000
 
 def make_unreadable(operation: Operation) -> None:
     """Replace the payload by what cannot be read, past the triggers."""
-    unreadable = Cast(Value(UNREADABLE_JSON, output_field=TextField()), JSONField())
     with lifted(connection):
-        Operation.objects.filter(pk=operation.pk).update(payload=unreadable)
+        Operation.objects.filter(pk=operation.pk).update(payload=_stored_json(UNREADABLE_JSON))
+
+
+def make_entry_unreadable(entry: Entry) -> None:
+    """Replace the detail by what cannot be read: in SQLite invalid JSON, past the constraints, too."""
+    is_sqlite = connection.vendor == "sqlite"
+    text = "{" if is_sqlite else f'{{"status": {UNREADABLE_JSON}}}'
+    with lifted(connection), connection.cursor() as cursor:
+        if is_sqlite:
+            cursor.execute("PRAGMA ignore_check_constraints = ON")
+        Entry.objects.filter(pk=entry.pk).update(detail=_stored_json(text))
+        if is_sqlite:
+            cursor.execute("PRAGMA ignore_check_constraints = OFF")
+
+
+def _stored_json(text: str) -> Cast:
+    return Cast(Value(text, output_field=TextField()), JSONField())
 
 
 def alter_content(operation: Operation, **changes: object) -> str:

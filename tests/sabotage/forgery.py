@@ -286,6 +286,20 @@ FORGERY = (
         "::test_a_row_that_cannot_be_read_hides_no_other_altered_operation[payload2]",
     ),
     Safeguard(
+        "an operation or entry that cannot be read ends no comparison of the others",
+        "backoffice.operations.monitoring.integrity_checks:_compared",
+        {"            if _concerns_no_row(exc):\n": "            if exc:\n"},
+        "tests/operations/monitoring/test_unreadable_rows.py"
+        "::test_an_unreadable_operation_is_reported_and_hides_no_other",
+    ),
+    Safeguard(
+        "an operation that cannot be read is reported, also while it is skipped",
+        "backoffice.operations.monitoring.integrity_checks:_compared_alone",
+        {"if pk not in equal]": "if pk not in equal and operations is None]"},
+        "tests/operations/monitoring/test_unreadable_rows.py"
+        "::test_an_unreadable_entry_hides_no_unrecorded_transition",
+    ),
+    Safeguard(
         "a release that cannot be checked is deleted when the database was restored",
         "backoffice.operations.delivery.restore_check:_withdraw_releases",
         {

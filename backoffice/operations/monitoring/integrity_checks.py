@@ -4,14 +4,16 @@ what else breaks it. Read-only.
 Rules that one query can check cover all operations; the others cover those of the `InspectionScope`.
 """
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
+from django.db import DatabaseError, DataError, OperationalError, connection
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils.functional import Promise
@@ -21,6 +23,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.checkpoints import contradictions
 from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import ChainVerification, fault_sentence
+from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.models import GatewayKey
 from backoffice.operations import seals
 from backoffice.operations.delivery.expected_wait import LONGEST_RELEASE
@@ -43,6 +46,7 @@ from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EX
 from backoffice.policies.models import PolicyVersion
 from backoffice.recipients.models import RecipientState, RecipientVersion
 
+logger = logging.getLogger(__name__)
 CHUNK = 500
 SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
 LATEST_CHECK = timedelta(minutes=15)
@@ -68,6 +72,10 @@ class InspectionScope:
             yield self.operations[start : start + CHUNK]
 
 
+RecordComparison: TypeAlias = Callable[[Sequence[UUID]], list[str]]
+"""Compares operations with what else is recorded about them; returns the references of those that differ."""
+
+
 @dataclass(frozen=True)
 class IntegrityCheck:
     """A rule as a sentence, and the function that finds what breaks it."""
@@ -76,6 +84,49 @@ class IntegrityCheck:
     sentence: Promise
     broken_by: Callable[[InspectionScope], list[str]]
     names_operations: bool = True  # or a sentence about what else breaks the rule
+
+
+def _compared(differing: RecordComparison, scope: InspectionScope) -> list[str]:
+    """The references of the operations that differ, and of those whose rows or entries cannot be read.
+
+    If one of a chunk cannot be read, each of the chunk is compared alone, so that it hides no other.
+    """
+    found: list[str] = []
+    for chunk in scope.chunks():
+        try:
+            found += differing(chunk)
+        except (*seals.UNREADABLE, DataError, OperationalError) as exc:
+            if _concerns_no_row(exc):
+                raise
+            logger.warning("A row cannot be read (%s), so each is compared alone", type(exc).__name__)
+            found += _compared_alone(differing, chunk)
+    return found
+
+
+def _concerns_no_row(exc: Exception) -> bool:
+    """Whether comparing each operation alone would not help: nothing more can be read in this transaction, or the
+    error has another cause than a row. SQLite raises an OperationalError for invalid JSON.
+    """
+    if not isinstance(exc, DatabaseError):
+        return False
+    return connection.in_atomic_block or (isinstance(exc, OperationalError) and connection.vendor != "sqlite")
+
+
+def _compared_alone(differing: RecordComparison, operations: Sequence[UUID]) -> list[str]:
+    """One that cannot be read counts as differing, also while it is skipped because of that."""
+    stored = Operation.objects.filter(pk__in=operations).order_by("reference")
+    references = dict(stored.values_list("pk", "reference"))
+    rows = {
+        (differing, pk): f"The comparison of {reference} with its record"
+        for pk, reference in references.items()
+    }
+    equal = {pk for pk, differs in run_each_isolated(_differs, rows, failed=ignore) if not differs}
+    return [reference for pk, reference in references.items() if pk not in equal]
+
+
+def _differs(row: tuple[RecordComparison, UUID]) -> tuple[UUID, bool]:
+    differing, pk = row
+    return pk, bool(differing([pk]))
 
 
 def sent_again(_scope: InspectionScope) -> list[str]:
@@ -110,16 +161,21 @@ def insufficient_approvals(_scope: InspectionScope) -> list[str]:
 def content_changed(scope: InspectionScope) -> list[str]:
     """The stored content, or the content that was sent, is not what was approved."""
     sent_otherwise = Attempt.objects.exclude(digest=F("operation__digest")).values("operation")
-    changed = _references(sent_otherwise)
-    for chunk in scope.chunks():
-        stored = Operation.objects.filter(pk__in=chunk).only("reference", "kind", "payload", "digest")
-        changed += [each.reference for each in stored if each.digest != each.current_digest()]
-    return changed
+    return _references(sent_otherwise) + _compared(_with_other_content, scope)
+
+
+def _with_other_content(operations: Sequence[UUID]) -> list[str]:
+    stored = Operation.objects.filter(pk__in=operations).only("reference", "kind", "payload", "digest")
+    return [each.reference for each in stored if each.digest != each.current_digest()]
 
 
 def altered_record(scope: InspectionScope) -> list[str]:
     """A row of an open operation has no valid seal, or the log has other content or people."""
-    return [operation.reference for chunk in scope.chunks() for operation in seals.altered_operations(chunk)]
+    return _compared(_altered, scope)
+
+
+def _altered(operations: Sequence[UUID]) -> list[str]:
+    return [operation.reference for operation in seals.altered_operations(operations)]
 
 
 def altered_policy(_scope: InspectionScope) -> list[str]:
@@ -227,15 +283,18 @@ _STATUS_AFTER = {
 
 def unrecorded_transition(scope: InspectionScope) -> list[str]:
     """The log's entries do not lead to the status, or do not match the number of attempts."""
+    return _compared(_with_other_transitions, scope)
+
+
+def _with_other_transitions(operations: Sequence[UUID]) -> list[str]:
+    sent = Counter(Attempt.objects.filter(operation__in=operations).values_list("operation", flat=True))
+    stored = Operation.objects.filter(pk__in=operations)
+    transitions = _recorded_transitions(operations)
     broken = []
-    for chunk in scope.chunks():
-        sent = Counter(Attempt.objects.filter(operation__in=chunk).values_list("operation", flat=True))
-        stored = Operation.objects.filter(pk__in=chunk)
-        transitions = _recorded_transitions(chunk)
-        for pk, reference, status in stored.values_list("pk", "reference", "status"):
-            path = transitions[str(pk)]
-            if _final_status(path) != status or _recorded_attempts(path) != sent[pk]:
-                broken.append(reference)
+    for pk, reference, status in stored.values_list("pk", "reference", "status"):
+        path = transitions[str(pk)]
+        if _final_status(path) != status or _recorded_attempts(path) != sent[pk]:
+            broken.append(reference)
     return broken
 
 

@@ -5,9 +5,10 @@ and keeps no other check and no other row from being treated as usual.
 from collections.abc import Callable
 
 import pytest
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 
 from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from backoffice.audit.verification import verify_chain
 from backoffice.operations.models.monitoring import Incident, Inspection
 from backoffice.operations.models.operations import Operation, Release
@@ -19,8 +20,15 @@ from backoffice.operations.monitoring.integrity_checks import (
     InspectionScope,
     IntegrityCheck,
 )
+from backoffice.operations.states import Status
 from backoffice.policies.delegations import Delegation
-from tests.operations.forgeries import alter_content, forge_entry
+from tests.append_only.triggers import lifted
+from tests.operations.forgeries import (
+    alter_content,
+    forge_entry,
+    make_entry_unreadable,
+    make_unreadable,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OPERATION, PERSON = "operations.operation", "accounts.user"
@@ -89,6 +97,31 @@ def test_an_unreadable_entry_is_reported_and_ends_no_check(
     assert Inspection.objects.get().violations == found
     assert not Release.objects.filter(operation=released).exists()
     assert Incident.objects.get(kind=IncidentKind.ALTERED_RECORD).operation == released
+
+
+def test_an_unreadable_operation_is_reported_and_hides_no_other(history: dict[str, Operation]) -> None:
+    unreadable, altered = history["approved"], history["released"]
+    make_unreadable(unreadable)
+    alter_content(altered, amount="9000.00")
+    both = sorted([unreadable.reference, altered.reference])
+    for _ in range(2):  # also while the unreadable one is skipped
+        found = inspect(full=False).violations
+        assert found["altered_record"]["references"] == both
+        assert found["content_changed"]["references"] == [unreadable.reference]
+        assert not any("error" in violation for violation in found.values())
+    assert not Release.objects.filter(operation=altered).exists()
+    assert Incident.objects.get(kind=IncidentKind.ALTERED_RECORD).operation == altered
+
+
+def test_an_unreadable_entry_hides_no_unrecorded_transition(history: dict[str, Operation]) -> None:
+    unreadable, skipped = history["failed"], history["pending"]
+    entries = Entry.objects.filter(target_id=str(unreadable.pk), action=Action.OPERATION_FAILED)
+    make_entry_unreadable(entries.get())
+    with lifted(connection):
+        Operation.objects.filter(pk=skipped.pk).update(status=Status.APPROVED)
+    found = inspect(full=False).violations["unrecorded_transition"]
+    assert found["references"] == sorted([unreadable.reference, skipped.reference])
+    assert "error" not in found
 
 
 def replaced(monkeypatch: pytest.MonkeyPatch, act: Callable[[InspectionScope], list[str]]) -> IntegrityCheck:
