@@ -300,6 +300,20 @@ FORGERY = (
         "::test_an_unreadable_entry_hides_no_unrecorded_transition",
     ),
     Safeguard(
+        "an attempt that cannot be read ends no reconciliation of the others",
+        "backoffice.operations.reconciliation.runner:_with_operations",
+        {"    except UNREADABLE as exc:\n": "    except NotImplementedError as exc:\n"},
+        "tests/operations/reconciliation/test_runner.py"
+        "::test_an_attempt_that_cannot_be_read_is_reported_and_ends_no_other_comparison",
+    ),
+    Safeguard(
+        "an attempt that cannot be read has its incident",
+        "backoffice.operations.reconciliation.store:_raise_incident_once",
+        {'found.defer(*attempt_json("attempt__"))': "found"},
+        "tests/operations/reconciliation/test_runner.py"
+        "::test_an_attempt_that_cannot_be_read_is_reported_and_ends_no_other_comparison",
+    ),
+    Safeguard(
         "a release that cannot be checked is deleted when the database was restored",
         "backoffice.operations.delivery.restore_check:_withdraw_releases",
         {

@@ -20,6 +20,7 @@ from django.db.models import Max, Q, QuerySet
 
 from backoffice.audit.models import Entry, target_uuid
 from backoffice.core import clock, leases
+from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.ledger.models import Mirror, Transaction, TransactionChange
 from backoffice.operations.kinds.registry import local_kinds
 from backoffice.operations.models.operations import Attempt, Operation
@@ -36,7 +37,13 @@ from backoffice.operations.reconciliation.rules import (
     compare_attempt,
     compare_transaction,
 )
-from backoffice.operations.reconciliation.store import Compared, raise_incidents, store_comparisons
+from backoffice.operations.reconciliation.store import (
+    Compared,
+    attempt_json,
+    raise_incidents,
+    store_comparisons,
+)
+from backoffice.operations.seals import UNREADABLE
 
 logger = logging.getLogger(__name__)
 ROUND_INTERVAL = timedelta(seconds=10)
@@ -188,7 +195,7 @@ def _read_entries(scope: ReconciliationScope, after: int) -> int:
     entries = Entry.objects.filter(position__gt=after).order_by("position")
     found = list(entries.values_list("position", "target_type", "target_id")[:BATCH_SIZE])
     touched = {target_uuid(target) for _, kind, target in found if kind == _OPERATION} - {None}
-    attempts = Attempt.objects.filter(operation__in=touched).select_related("operation")
+    attempts = _with_operations(Attempt.objects.filter(operation__in=touched))
     scope.attempts.update(attempt.pk for attempt in attempts)
     for attempt in attempts:
         if attempt.closed_at and attempt.balance:
@@ -301,7 +308,7 @@ def _attempts_without_received_id() -> list[Attempt]:
         id_received_at__isnull=True,
         balance__isnull=False,
     )
-    return list(attempts.select_related("operation"))
+    return _with_operations(attempts)
 
 
 def _closed_attempts_near(rows: Collection[Transaction]) -> Mapping[tuple[str, Decimal], list[Attempt]]:
@@ -318,7 +325,7 @@ def _closed_attempts_near(rows: Collection[Transaction]) -> Mapping[tuple[str, D
             watermark_provider_time__lte=run[-1].occurred_at + Attempt.CLOCK_SKEW,
             operation__amount__in={row.amount for row in run},
         )
-        near |= {attempt.pk: attempt for attempt in attempts.select_related("operation")}
+        near |= {attempt.pk: attempt for attempt in _with_operations(attempts)}
     grouped: dict[tuple[str, Decimal], list[Attempt]] = defaultdict(list)
     for _, attempt in sorted(near.items()):
         grouped[attempt.balance or "", attempt.operation.amount or Decimal(0)].append(attempt)
@@ -337,7 +344,27 @@ def _runs(rows: Iterable[Transaction]) -> list[list[Transaction]]:
 
 def _attempts(pks: Collection[int], transaction_ids: Iterable[str]) -> list[Attempt]:
     chosen = Q(pk__in=pks) | Q(provider_transaction_id__in=transaction_ids)
-    return list(Attempt.objects.filter(chosen).select_related("operation"))
+    return _with_operations(Attempt.objects.filter(chosen))
+
+
+def _with_operations(attempts: QuerySet[Attempt]) -> list[Attempt]:
+    """These attempts with their operations.
+
+    If JSON of one cannot be read, each is read alone, and that one without it: a comparison that needs it fails, and
+    is reported as every comparison that fails.
+    """
+    try:
+        return list(attempts.select_related("operation"))
+    except UNREADABLE as exc:
+        logger.warning("An attempt cannot be read (%s), so each is read alone", type(exc).__name__)
+    names = {pk: f"Reading attempt {pk} for reconciliation" for pk in attempts.values_list("pk", flat=True)}
+    read = run_each_isolated(_with_operation, names, failed=ignore)
+    others = attempts.exclude(pk__in=[one.pk for one in read])
+    return [*read, *others.select_related("operation").defer(*attempt_json())]
+
+
+def _with_operation(pk: int) -> Attempt:
+    return Attempt.objects.select_related("operation").get(pk=pk)
 
 
 def _stored_comparisons(attempts: Collection[int], rows: Collection[int]) -> QuerySet[Comparison]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 from django.db import transaction
+from django.db.models import JSONField
 
 from backoffice.core.fields import EXACT, normalized_text
 from backoffice.core.isolation import ignore, run_each_isolated
@@ -12,7 +13,7 @@ from backoffice.ledger.mirror.totals import ExactSum
 from backoffice.ledger.models import Transaction
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.evidence import listed_transaction, recorded_outcome
-from backoffice.operations.models.operations import Attempt
+from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import Difference, DifferenceCode, IncidentKind
 from backoffice.operations.models.reconciliation import (
     ALARMING,
@@ -33,6 +34,17 @@ Compared = tuple[Attempt | None, Transaction | None, ComparisonResult | None]
 ComparisonKey = tuple[str, int]
 TotalKey = tuple[date, str, str]
 _STORED_FIELDS = ("result", "occurred_at", "day", "currency", "amount", "fee", "differences", "resembles")
+
+
+def attempt_json(prefix: str = "") -> list[str]:
+    """The columns of an attempt and its operation, joined, that hold JSON; `prefix` leads to the attempt."""
+    columns = [(prefix, Attempt), (f"{prefix}operation__", Operation)]
+    return [
+        f"{path}{column.name}"
+        for path, model in columns
+        for column in model._meta.concrete_fields
+        if isinstance(column, JSONField)
+    ]
 
 
 def store_comparisons(stored: Iterable[Comparison], compared: Iterable[Compared]) -> None:
@@ -84,7 +96,9 @@ def raise_incidents(at_most: int, *, after: int) -> int | None:
 @transaction.atomic
 def _raise_incident_once(pk: int) -> None:
     if Comparison.objects.filter(pk=pk, needs_incident=True).update(needs_incident=False):
-        _raise_incident(Comparison.objects.select_related("attempt__operation", "transaction").get(pk=pk))
+        # Without JSON of the attempt, which no incident needs: it may be what cannot be read.
+        found = Comparison.objects.select_related("attempt__operation", "transaction")
+        _raise_incident(found.defer(*attempt_json("attempt__")).get(pk=pk))
 
 
 def _key(attempt_id: int | None, transaction_id: int | None) -> ComparisonKey:

@@ -15,7 +15,9 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.ledger.models import Transaction
+from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import DifferenceCode, IncidentKind
 from backoffice.operations.models.reconciliation import (
     Comparison,
     ReconciliationResult,
@@ -25,7 +27,7 @@ from backoffice.operations.models.reconciliation import (
 from backoffice.operations.reconciliation import runner
 from backoffice.operations.reconciliation.runner import reconcile, reconcile_due
 from backoffice.operations.states import Outcome
-from tests.operations.forgeries import forge_entry
+from tests.operations.forgeries import forge_entry, make_unreadable
 from tests.operations.reconciliation.steps import (
     AMOUNT,
     everything_kept,
@@ -341,3 +343,18 @@ def test_only_attempts_near_each_row_are_compared(preparer: User) -> None:
     rejected(now, balance="USD")
     rows = [listed("X-1", occurred_at=now - timedelta(days=40)), listed("X-2", occurred_at=now)]
     assert runner._closed_attempts_near(rows)["NGN", AMOUNT] == [old, new]
+
+
+def test_an_attempt_that_cannot_be_read_is_reported_and_ends_no_other_comparison(preparer: User) -> None:
+    unreadable, _ = sent(preparer, "T-1"), sent(preparer, "T-2")
+    for name in ("T-1", "T-2", "T-3"):
+        listed(name)
+    make_unreadable(unreadable.operation)
+    for _ in range(2):  # also while the unreadable one is skipped
+        reconcile()
+        found = dict(Comparison.objects.values_list("transaction__transaction_id", "result"))
+        assert found == {"T-1": "mismatched", "T-2": "matched", "T-3": "unrecognised"}
+    compared = Comparison.objects.get(attempt=unreadable)
+    assert compared.differences == [{"code": DifferenceCode.NOT_COMPARABLE}]
+    incident = Incident.objects.get(kind=IncidentKind.RECORD_MISMATCH)
+    assert incident.operation_id == unreadable.operation_id
