@@ -82,7 +82,7 @@ release_operation(row.pk, actor=approver, digest=row.digest, second_factor_at=ti
 """
 
 RECIPIENTS = f"""
-from backoffice.operations.batches import recipient_import
+from backoffice.operations.batches import submission
 from backoffice.operations.models.holds import HolderChange
 from backoffice.operations.models.operations import Operation
 kind = {{"kind": "recipient", "header": "type,name,account,bank_code,alias,currency,notes"}}
@@ -92,7 +92,7 @@ uploaded("recipient-columns.csv", [user(1)], **kind)
 checked("recipient-errors.csv", ["bank,Somebody,12,044,,,", "nobody,Somebody,12,,,,", user(2), user(2)], **kind)
 checked("recipient-valid.csv", [user(3), user(4)], **kind)
 pending = checked("recipient-pending.csv", [user(number) for number in range(5, 9)], **kind)
-recipient_import.submit_recipients(pending.pk, actor=preparer, reason="Suppliers of the season")
+submission.submit_recipients(pending.pk, actor=preparer, reason="Suppliers of the season")
 held = Operation.objects.filter(kind="withdrawal", status="approved").first()
 HolderChange.objects.create(
     operation=held, approved_name=held.recipient, name="{OTHER_HOLDER}", found_at=timezone.now()
