@@ -292,7 +292,7 @@ def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: 
     assert response.status_code == 422
     assert f"{problem} Nothing was changed." in text(response)
     assert "cannot be submitted" not in text(response)
-    assert "Submit for approval" not in text(response)
+    assert REASON in text(response), "what was typed is kept"
     assert not Operation.objects.exists()
     assert "Withdrawals need 2 other people" in page(as_administrator, DRAFT)
 

@@ -148,7 +148,7 @@ def propose(request: StaffRequest) -> HttpResponse:
             payload=_payload(draft, policy, form.cleaned_data["reason"]),
         )
     except OperationError as exc:
-        return _review_page(request, draft, policy, None, str(exc), staffing=staffing, status=422)
+        return _review_page(request, draft, policy, form, str(exc), staffing=staffing, status=422)
     drop_draft(request)
     messages.success(request, gettext("Submitted for approval. Another administrator must approve it."))
     return redirect(operation)
