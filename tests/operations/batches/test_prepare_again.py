@@ -77,6 +77,7 @@ def test_the_page_links_the_batch_that_retries_it_and_then_the_operation_of_that
     batch = retry(failed, preparer)
     page = shown(as_preparer, failed)
     assert not is_offered(page)
+    assert "prepare it again" not in page
     assert f'retried as <a href="{batch.get_absolute_url()}">{batch.reference}</a>' in page
     payouts.created(payouts.approve(batch, approver))
     [again] = payouts.row_operations(batch)
