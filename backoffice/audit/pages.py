@@ -17,9 +17,9 @@ from django.views.decorators.http import require_GET, require_POST
 from backoffice.audit.actions import Action
 from backoffice.audit.checkpoints import verify_log
 from backoffice.audit.models import Entry
-from backoffice.audit.reading import entry_reader
+from backoffice.audit.reading import read_entries
 from backoffice.core.web.forms import PeriodForm, end_of_day, start_of_day
-from backoffice.core.web.pagination import paginate
+from backoffice.core.web.pagination import paginate, queryset_reader
 
 _ENTRIES = 35  # on a page; fewer than in other lists, since hashes cannot be compressed
 
@@ -106,9 +106,8 @@ class EntryFilterForm(PeriodForm):
 def entry_list(request: HttpRequest) -> HttpResponse:
     form = EntryFilterForm(request.GET)
     found = find_entries(**form.cleaned_data) if form.is_valid() else Entry.objects.none()
-    page = paginate(
-        entry_reader(found), order=("-position",), cursor=request.GET.get("cursor"), size=_ENTRIES
-    )
+    reader = queryset_reader(found, load=read_entries)
+    page = paginate(reader, order=("-position",), cursor=request.GET.get("cursor"), size=_ENTRIES)
     return render(
         request, "audit/list.html", {"form": form, "page": page}, status=200 if form.is_valid() else 422
     )

@@ -1,4 +1,6 @@
-"""Read entries for pages. One that someone altered in the database, so that it cannot be loaded, hides no other."""
+"""Read entries for pages. One that was altered in the database and cannot be loaded is named instead of failing the
+page.
+"""
 
 import logging
 from datetime import datetime
@@ -7,7 +9,6 @@ from django.db import DataError
 from django.db.models import QuerySet
 
 from backoffice.audit.models import Entry
-from backoffice.core.web.pagination import Order, Position, RowBatch, RowReader, after_position
 
 UNREADABLE = (ValueError, DataError)
 """What loading an entry raises whose time or JSON Python cannot represent."""
@@ -26,18 +27,6 @@ def read_entries(entries: QuerySet[Entry]) -> list[Entry]:
     except UNREADABLE as exc:
         logger.warning("An entry of the audit log cannot be read: %s", exc)
     return [_read_alone(position) for position in entries.values_list("position", flat=True)]
-
-
-def entry_reader(entries: QuerySet[Entry]) -> RowReader[Entry]:
-    """As `pagination.queryset_reader`, by `read_entries`."""
-
-    def read(order: Order, position: Position | None, limit: int) -> RowBatch[Entry]:
-        selected = entries.order_by(*order)
-        if position is not None:
-            selected = selected.filter(after_position(order, position))
-        return RowBatch(read_entries(selected[:limit]))
-
-    return read
 
 
 def _read_alone(position: int) -> Entry:

@@ -52,14 +52,18 @@ def keyset_page(queryset: QuerySet[Row], *, order: Order, cursor: str | None, si
     return paginate(queryset_reader(queryset), order=order, cursor=cursor, size=size)
 
 
-def queryset_reader(queryset: QuerySet[Row]) -> RowReader[Row]:
-    """A `RowReader` for a queryset. Fast if an index serves its conditions and the order together."""
+def queryset_reader(
+    queryset: QuerySet[Row], load: Callable[[QuerySet[Row]], list[Row]] = list
+) -> RowReader[Row]:
+    """A `RowReader` for a queryset, whose rows `load` reads. Fast if an index serves its conditions and the order
+    together.
+    """
 
     def read(order: Order, position: Position | None, limit: int) -> RowBatch[Row]:
         selected = queryset.order_by(*order)
         if position is not None:
             selected = selected.filter(after_position(order, position))
-        return RowBatch(list(selected[:limit]))
+        return RowBatch(load(selected[:limit]))
 
     return read
 

@@ -3,8 +3,8 @@ r"""The names that are searched, in lower case: to compare one with `ILIKE` take
 Processes of the release before go on finding all names, since `ILIKE` finds them in lower case too. The key of a
 combination remains the hash of its names as the provider wrote them.
 
-The function is replaced and committed first, so that nobody inserts another name as it is while the names of before
-are put into lower case. That takes about a minute for a million names, and stops nobody.
+The function is replaced and committed first: from then on new names are stored in lower case. The existing ones are
+updated after that, about a minute for a million of them, while the processes keep running.
 """
 
 from django.db import migrations
