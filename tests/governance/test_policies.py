@@ -287,6 +287,7 @@ def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: 
     shown = page(as_administrator, REVIEW)
     assert f"This version cannot be submitted. {problem}" in shown
     assert ("Submit for approval" in shown, "Edit draft" in shown) == (False, True)
+    assert "then submit for approval" not in shown
     assert "Nothing was changed." not in shown
     response = submit(as_administrator)
     assert response.status_code == 422

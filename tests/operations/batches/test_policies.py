@@ -115,6 +115,7 @@ def test_a_file_that_the_policies_refuse_is_not_offered_for_approval(
             PolicyVersion.objects.update(document={})
     html = as_preparer.get(page).content.decode()
     assert ">Submit for approval<" not in html
+    assert "then submit for approval" not in html
     reason = "policies were altered" if is_altered else "Ask Treasury first"
     assert reason in html
     assert "The batch cannot be submitted." in html

@@ -82,6 +82,7 @@ def test_a_review_that_the_policies_refuse_is_not_offered_for_approval(
     put_in_effect({"refuse": "Ask Treasury first"})
     html = text_of(review(as_preparer, filled_in(holder)))
     assert 'value="prepare"' not in html
+    assert "then submit for approval" not in html
     assert "Ask Treasury first" in html
     assert 'value="change"' in html
     prepare(as_preparer, filled_in(holder))
