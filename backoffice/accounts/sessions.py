@@ -154,8 +154,7 @@ class SessionStore(db.SessionStore):
         return row
 
     def _get_session_from_db(self) -> StaffSession | None:
-        sessions = clock.with_read_time(StaffSession.objects.live_with_person().filter(pk=self.row_key))
-        self.row = sessions.first()
+        self.row = StaffSession.objects.find_live_with_person(self.row_key)
         if self.row is None:
             self._session_key = None
         else:

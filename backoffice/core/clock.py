@@ -55,8 +55,12 @@ def deadline_checker(moment: datetime) -> Callable[[], bool]:
 
 def with_read_time(rows: QuerySet[Row]) -> QuerySet[Row]:
     """The same rows, annotated so that `read_time_of` needs no query of its own."""
-    is_database_clock = connection.vendor == "postgresql" and _source is _database_now
-    return cast("QuerySet[Row]", rows.annotate(read_at=Now())) if is_database_clock else rows
+    return cast("QuerySet[Row]", rows.annotate(read_at=Now())) if reads_database() else rows
+
+
+def reads_database() -> bool:
+    """Whether each reading of the clock is a query: on PostgreSQL, unless a simulation replaces the clock."""
+    return connection.vendor == "postgresql" and _source is _database_now
 
 
 def read_time_of(row: Model) -> datetime:

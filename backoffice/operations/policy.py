@@ -2,22 +2,25 @@
 
 from collections.abc import Collection, Container, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import CharField, Value
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import RestrictionCause
+from backoffice.accounts.rights import RestrictionCause, restriction_times
 from backoffice.accounts.roles import (
     active_administrators,
     may_now,
     restriction_on,
+    roles_with,
     users_with_permission,
     without_reactivated_outside,
 )
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
+from backoffice.core.database.queries import Argument, CompiledQuery, composed_once
 from backoffice.operations import allow_list, errors, permissions, seals
 from backoffice.operations.approval.progress import (
     affected_people,
@@ -303,7 +306,16 @@ def _reason_not_entitled(person: User, permission: str) -> errors.OperationError
 
 def _is_entitled(person: User, permission: str) -> bool:
     """Reads the database, ignoring permissions cached for the request."""
-    return without_reactivated_outside(users_with_permission(permission).filter(pk=person.pk)).exists()
+    found = _entitled_person(permission, roles_with(permission), restriction_times())
+    return found.first(person=person.pk) is not None
+
+
+@composed_once
+def _entitled_person(
+    permission: str, _roles: tuple[str, ...], _times: tuple[timedelta, ...]
+) -> CompiledQuery[Any]:
+    entitled = without_reactivated_outside(users_with_permission(permission)).order_by()
+    return CompiledQuery(entitled.filter(pk=Argument("person", User._meta.pk)).values("pk"))
 
 
 def _entitled(people: Mapping[str, Collection[int]]) -> dict[str, set[int]]:

@@ -130,7 +130,7 @@ def operations_with_history(user: User) -> QuerySet[Operation]:
     )
 
 
-def operation_page(user: User) -> QuerySet[Operation]:
+def operation_page() -> QuerySet[Operation]:
     """Operations with what their page shows, for `fetch_history`.
 
     Each has `preparer_still_entitled`: whether the preparer still has the permission; and the balance of its
@@ -138,19 +138,14 @@ def operation_page(user: User) -> QuerySet[Operation]:
     sent yet has the fee of the last time too: `last_fee` and `last_fee_at`. See also `with_first_payment` and
     `with_paid_row`.
     """
-    visible = _operation_page(restriction_times())
-    return visible.all() if user.has_perm(VIEW) else visible.none()
-
-
-@composed_once
-def _operation_page(times: tuple[timedelta, ...]) -> QuerySet[Operation]:
     balance = Balance.objects.filter(currency=OuterRef("currency"))
     charged = _charged_attempts(OuterRef(OuterRef("kind"))).filter(
         operation__currency=OuterRef("currency"), network=OuterRef("network")
     )
     last_charged = charged.order_by("-started_at", "-pk")
     has_history = {
-        f"has_{name}": Exists(rows.filter(operation=OuterRef("pk"))) for name, rows in _history(times).items()
+        f"has_{name}": Exists(rows.filter(operation=OuterRef("pk")))
+        for name, rows in _history(restriction_times()).items()
     }
     return (
         with_paid_row(with_first_payment(Operation.objects.all()))

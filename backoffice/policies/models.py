@@ -8,13 +8,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import QuerySet, Subquery
+from django.db.models import Subquery
 from pydantic import ValidationError
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.core.database.queries import composed_once
+from backoffice.core.database.queries import CompiledQuery, composed_once
 from backoffice.core.database.writes import appended
 from backoffice.core.encryption import SealedRow, SealState
 from backoffice.policies import delegations as delegations
@@ -116,7 +116,7 @@ def _version_columns() -> list[str]:
 
 
 @composed_once
-def _newest_version() -> QuerySet[ChainHead, Any]:
+def _newest_version() -> CompiledQuery[Any]:
     """The newest version and what the audit log has of the newest one, in one row."""
     logged = Entry.objects.filter(action=Action.POLICY_IN_EFFECT).order_by("-position")
     newest = PolicyVersion.objects.order_by("-number")
@@ -124,7 +124,7 @@ def _newest_version() -> QuerySet[ChainHead, Any]:
     columns["logged"] = Subquery(logged.values("detail")[:1])
     # The head of the log is the one row that is there in any case, unless nothing was ever recorded.
     head = ChainHead.objects.filter(pk=1).order_by()
-    return head.values(**{f"newest_{name}": column for name, column in columns.items()})
+    return CompiledQuery(head.values(**{f"newest_{name}": column for name, column in columns.items()}))
 
 
 def default_document() -> PolicyDocument:

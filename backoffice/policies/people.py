@@ -4,6 +4,7 @@ now; and the names that people and groups of rules have now. A document keeps th
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 
 from django.contrib.auth.models import Group
@@ -11,8 +12,9 @@ from django.db.models import CharField, Exists, F, FilteredRelation, OuterRef, Q
 from django.db.models.functions import Cast, Now
 
 from backoffice.accounts.models import GroupMembership, StaffGroup, User
+from backoffice.accounts.rights import restriction_times
 from backoffice.accounts.roles import roles_with, users_with_permission
-from backoffice.core.database.queries import JoinedTexts, split_texts
+from backoffice.core.database.queries import CompiledQuery, JoinedTexts, composed_once, split_texts
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.document import Levels, Named, People, PolicyDocument, Rule
 from backoffice.policies.evaluator import Person
@@ -47,7 +49,27 @@ def read_staff(
     `permission` is the one to approve. Roles and groups are read only if one of `asked` names them, or if it is None.
     """
     wanted = list(asked) if asked is not None else None
-    held = Group.objects.filter(name__in=roles_with(permission), user=OuterRef("pk"))
+    rows = _staff(
+        permission,
+        roles_with(permission),
+        restriction_times(),
+        wanted is None or any(people.role for people in wanted),
+        wanted is None or not all(people.is_everyone for people in wanted),
+    )
+    users = rows.all() if ids is None else rows.rows.filter(pk__in=ids)
+    found = {user.pk: user for user in users}
+    return Staff([_person(user) for user in found.values()], list(_delegations(found.values())))
+
+
+@composed_once
+def _staff(
+    permission: str,
+    roles: tuple[str, ...],
+    _times: tuple[timedelta, ...],
+    has_roles: bool,
+    has_groups: bool,
+) -> CompiledQuery[User]:
+    held = Group.objects.filter(name__in=roles, user=OuterRef("pk"))
     users = User.objects.order_by("full_name", "pk").annotate(
         holds_permission=Exists(held),
         is_entitled=Exists(users_with_permission(permission).filter(pk=OuterRef("pk"))),
@@ -61,12 +83,11 @@ def read_staff(
         ),
         **{f"leave_{name}": F(f"leave__{name}") for name in _COLUMNS},
     )
-    if wanted is None or any(people.role for people in wanted):
+    if has_roles:
         users = users.annotate(role_names=joined_roles("pk"))
-    if wanted is None or not all(people.is_everyone for people in wanted):
+    if has_groups:
         users = users.annotate(group_ids=joined_groups("pk"))
-    found = {user.pk: user for user in (users if ids is None else users.filter(pk__in=ids))}
-    return Staff([_person(user) for user in found.values()], list(_delegations(found.values())))
+    return CompiledQuery(users)
 
 
 def _person(user: User) -> Person:

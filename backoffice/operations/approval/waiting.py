@@ -13,7 +13,21 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    CharField,
+    Count,
+    Exists,
+    F,
+    JSONField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
 from django.db.models.functions import Cast, Coalesce, Now
 
 from backoffice.accounts.models import User
@@ -21,7 +35,13 @@ from backoffice.accounts.rights import restriction_times
 from backoffice.accounts.roles import may_now, users_with_permission
 from backoffice.core import clock
 from backoffice.core.cached_reads import cached_in_process
-from backoffice.core.database.queries import JoinedTexts, composed_once, split_texts
+from backoffice.core.database.queries import (
+    Argument,
+    CompiledQuery,
+    JoinedTexts,
+    composed_once,
+    split_texts,
+)
 from backoffice.operations import allow_list
 from backoffice.operations.approval.approvers import approvers_of
 from backoffice.operations.approval.progress import (
@@ -38,7 +58,7 @@ from backoffice.operations.kinds.registry import (
     local_kinds,
 )
 from backoffice.operations.models.operations import Approval, Operation
-from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
+from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE, VIEW
 from backoffice.operations.selectors import IS_OPEN, visible_operations
 from backoffice.operations.states import Status
 from backoffice.policies.delegations import Delegation, in_effect, leaves_of
@@ -91,18 +111,31 @@ def waiting_count(user: User) -> int:
 
     What the evaluator decides may be `BADGE_SECONDS` old. One query, and those of `waiting_for` when that is older.
     """
-    found = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
-    waiting = _waiting(user, found)
-    counts = (
-        visible_operations(user)
-        .filter(waiting.all)
-        .aggregate(
-            operations=Count("pk"),
-            rows=Count("batch_row__batch", filter=waiting.to_release),
-            batches=Count("batch_row__batch", filter=waiting.to_release, distinct=True),
-        )
+    if not user.has_perm(VIEW):
+        return 0
+    evaluated = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
+    rights = Rights.of(user)
+    # Hardly ever does the evaluator have anything to decide.
+    counting = _counting_of(rights) if evaluated == Evaluated() else _counting(rights, evaluated)
+    counts = counting.first(person=user.pk)
+    return counts["single"] + counts["batches"] if counts else 0
+
+
+@composed_once
+def _counting_of(rights: "Rights") -> CompiledQuery[dict[str, int]]:
+    return _counting(rights, Evaluated())
+
+
+def _counting(rights: "Rights", evaluated: "Evaluated") -> CompiledQuery[dict[str, int]]:
+    person, in_content = Argument("person", BigIntegerField()), Argument("person", JSONField())
+    waiting = _waiting(rights, evaluated, person, in_content)
+    # All in one group, of which there is no row if nothing waits.
+    found = Operation.objects.filter(waiting.all).order_by().values(group=Value(1))
+    counts: QuerySet[Any, Any] = found.annotate(
+        single=Count("pk") - Count("batch_row__batch", filter=waiting.to_release),
+        batches=Count("batch_row__batch", filter=waiting.to_release, distinct=True),
     )
-    return int(counts["operations"] - counts["rows"] + counts["batches"])
+    return CompiledQuery(counts)
 
 
 def is_waiting_for(user: User) -> Q:
@@ -114,7 +147,20 @@ def waiting_for(user: User) -> WaitingFor:
     """What this user can approve at the level that is open, or release, now. One query; two if the evaluator is needed;
     more if the user is a stand-in now, or if recipients are cooling.
     """
-    return _waiting(user, _evaluated(user))
+    return _waiting(Rights.of(user), _evaluated(user), user.pk, user.pk)
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What a user may do now."""
+
+    approve: bool
+    approve_governance: bool
+    release: bool
+
+    @classmethod
+    def of(cls, user: User) -> "Rights":
+        return cls(*(may_now(user, name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE)))
 
 
 @dataclass(frozen=True)
@@ -125,26 +171,29 @@ class Evaluated:
     lacking: frozenset[UUID] = frozenset()
 
 
-def _waiting(user: User, evaluated: Evaluated) -> WaitingFor:
+def _waiting(
+    rights: Rights, evaluated: Evaluated, person: int | Argument, in_content: int | Argument
+) -> WaitingFor:
+    """`in_content` is the person, too, as the content of an operation has it."""
     can, releases = Q(pk__in=[]), Q(pk__in=[])
-    given = Approval.objects.filter(Q(approver=user) | Q(on_behalf_of=user), operation=OuterRef("pk"))
+    given = Approval.objects.filter(Q(approver=person) | Q(on_behalf_of=person), operation=OuterRef("pk"))
     governance = kinds_approved_with(APPROVE_GOVERNANCE)
-    is_present = ~Q(Exists(in_effect().filter(person=user)))
+    is_present = ~Q(Exists(in_effect().filter(person=person)))
     # Only changes of people name a person; without that member the comparison would be neither true nor false.
-    of_others = Q(payload__person__isnull=True) | ~Q(payload__person=user.pk)
-    of_others &= Q(payload__stand_in__isnull=True) | ~Q(payload__stand_in=user.pk)
+    of_others = Q(payload__person__isnull=True) | ~Q(payload__person=in_content)
+    of_others &= Q(payload__stand_in__isnull=True) | ~Q(payload__stand_in=in_content)
     by_everyone = Q(_IS_OF_EVERYONE, _is_of_version_in_effect(), status=Status.PENDING)
-    if may_now(user, APPROVE):
+    if rights.approve:
         can |= by_everyone & ~Q(kind__in=governance)
-    if may_now(user, APPROVE_GOVERNANCE):
+    if rights.approve_governance:
         can |= by_everyone & of_others & Q(kind__in=governance)
     can |= Q(pk__in=evaluated.able)
     can &= is_present & Q(~Exists(given))
-    if may_now(user, RELEASE):
+    if rights.release:
         is_not_released = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         releases = Q(is_not_released, is_sent(), ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
     # The last condition for all of them, so that the index of open operations serves it.
-    return WaitingFor(can, releases, ~Q(preparer=user) & IS_OPEN)
+    return WaitingFor(can, releases, ~Q(preparer=person) & IS_OPEN)
 
 
 _IS_OF_EVERYONE = Q(levels__isnull=True) | Q(
@@ -176,6 +225,11 @@ def _operations_to_evaluate(
     waits = Q(status=Status.PENDING) & ~Q(_IS_OF_EVERYONE, _is_of_version_in_effect())
     lacks = is_sent() & Q(_is_doubtful() | allow_list.may_need_one_more(), status=Status.APPROVED)
     return Operation.objects.filter(IS_OPEN, waits | lacks)
+
+
+@composed_once
+def _any_to_evaluate(times: tuple[timedelta, ...], extra_approval: bool | None) -> CompiledQuery[Any]:
+    return CompiledQuery(_operations_to_evaluate(times, extra_approval).order_by().values("pk")[:1])
 
 
 def _with_approvals(operations: QuerySet[Operation], user: User) -> QuerySet[Operation]:
@@ -240,9 +294,9 @@ def _is_entitled(person: str) -> Case:
 
 
 def _evaluated(user: User) -> Evaluated:
-    if not any(may_now(user, name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE)):
+    if Rights.of(user) == Rights(approve=False, approve_governance=False, release=False):
         return Evaluated()
-    if not _to_evaluate().exists():
+    if not _any_to_evaluate(restriction_times(), allow_list.demands_extra_approval()).first():
         return Evaluated()
     found: dict[UUID, list[Operation]] = defaultdict(list)
     for row in _with_approvals(_to_evaluate(), user):

@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
+from backoffice.core.database.queries import Argument
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import UNMATCHED, Attempt, Operation, Release
@@ -62,10 +63,10 @@ class QueuedRelease(NamedTuple):
     amount: Decimal | None
 
 
-def with_queue(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+def with_queue(operations: QuerySet[Operation], now: datetime | Argument) -> QuerySet[Operation]:
     """Annotate each operation with `is_balance_busy`: whether anything else may be ahead of it at its balance."""
     same = {"balance": OuterRef("currency")}
-    released = queued_releases(timezone.now()).filter(**same).exclude(operation=OuterRef("pk"))
+    released = queued_releases(now).filter(**same).exclude(operation=OuterRef("pk"))
     return operations.annotate(
         is_balance_busy=Exists(Attempt.objects.filter(UNMATCHED, **same)) | Exists(released)
     )
@@ -157,7 +158,7 @@ def _queued_before(release: Release, now: datetime) -> QuerySet[Release]:
     )
 
 
-def queued_releases(now: datetime) -> QuerySet[Release]:
+def queued_releases(now: datetime | Argument) -> QuerySet[Release]:
     """Releases that are in the queue: not expired, and not skipped for a while after an internal error."""
     in_order = Q(skipped_until__isnull=True) | Q(skipped_until__lte=now)
     return Release.objects.filter(in_order, expires_at__gt=now)

@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import CheckpointDestination
+from backoffice.core.database.queries import CompiledQuery, composed_once
 from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.ledger.models import Transaction
 from backoffice.operations.models.evidence import evidence_in_words
@@ -71,7 +72,12 @@ def is_paused() -> bool:
 
 def current_pause() -> Pause | None:
     """The pause in effect now, with the user who started it."""
-    return Pause.objects.select_related("paused_by").filter(ended_at__isnull=True).first()
+    return _current_pause().first()
+
+
+@composed_once
+def _current_pause() -> CompiledQuery[Pause]:
+    return CompiledQuery(Pause.objects.select_related("paused_by").filter(ended_at__isnull=True))
 
 
 POSSIBLY_PAID = frozenset(

@@ -30,7 +30,7 @@ from backoffice.audit.checkpoints import overdue_destinations
 from backoffice.audit.models import ChainHead
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
-from backoffice.core.database.queries import composed_once
+from backoffice.core.database.queries import CompiledQuery, composed_once
 from backoffice.core.isolation import ignore, is_database_unavailable, run_each_isolated
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.delivery.release import stop_if_altered
@@ -353,7 +353,7 @@ class SystemHealth:
 
 def system_health() -> SystemHealth:
     """The result of the last inspection, in one query if there was one, otherwise in two."""
-    last = _last_with_counts().all().first()
+    last = _last_with_counts().first()
     if last is None:
         # The head of the audit log is a row that always exists.
         counts = _counts()
@@ -370,8 +370,8 @@ def system_health() -> SystemHealth:
 
 
 @composed_once
-def _last_with_counts() -> QuerySet[Inspection]:
-    return Inspection.objects.filter(pk=1).annotate(**_counts())
+def _last_with_counts() -> CompiledQuery[Inspection]:
+    return CompiledQuery(Inspection.objects.filter(pk=1).annotate(**_counts()))
 
 
 def _violations(last: Inspection) -> list[Violation]:

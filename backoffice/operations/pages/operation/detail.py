@@ -6,24 +6,28 @@ What its forms do is in `actions.py`.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.contrib.messages.storage.base import Message
-from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.db.models import DateTimeField, UUIDField
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import get_language, gettext
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.rights import restriction_times
 from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.audit.reading import read_entries
 from backoffice.core.cached_reads import cached_in_process
+from backoffice.core.database.queries import Argument, CompiledQuery, composed_once
 from backoffice.core.web.formatting import in_words
 from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
@@ -103,10 +107,21 @@ def live(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
     """The operation with all that its page shows; 404 if this user may not see it."""
-    visible = with_queue(with_registered_recipient(selectors.operation_page(request.user)))
-    operation = get_object_or_404(visible, pk=pk)
+    if not request.user.has_perm(permissions.VIEW):
+        raise Http404
+    operation = _operation_page(restriction_times()).first(pk=pk, now=timezone.now())
+    if operation is None:
+        raise Http404
     selectors.fetch_history(operation)
     return operation
+
+
+@composed_once
+def _operation_page(_times: tuple[timedelta, ...]) -> CompiledQuery[Operation]:
+    operations = with_queue(
+        with_registered_recipient(selectors.operation_page()), Argument("now", DateTimeField())
+    )
+    return CompiledQuery(operations.filter(pk=Argument("pk", UUIDField())))
 
 
 def render_page(
