@@ -196,13 +196,23 @@ def fetch_history(operation: Operation) -> None:
 
     Each approval has `still_entitled`: whether the approver still has the permission.
     """
-    lookups = [
-        Prefetch(
-            name, rows.all() if getattr(operation, f"has_{name}") else rows.model._default_manager.none()
-        )
-        for name, rows in _history(restriction_times()).items()
-    ]
-    prefetch_related_objects([operation], *lookups)
+    history = _history(restriction_times())
+    found = {name for name in history if getattr(operation, f"has_{name}")}
+    prefetch_related_objects([operation], *(Prefetch(name, history[name].all()) for name in found))
+    # To prefetch `none()` takes Django as long as a query: a fifth of the time of the page.
+    prefetched = vars(operation).setdefault("_prefetched_objects_cache", {})
+    prefetched.update((name, rows) for name, rows in _no_history().items() if name not in found)
+
+
+@composed_once
+def _no_history() -> dict[str, QuerySet[Any]]:
+    """For each kind of row that belongs to operations: none of them, already read."""
+    nothing = {
+        name: rows.model._default_manager.none() for name, rows in _history(restriction_times()).items()
+    }
+    for rows in nothing.values():
+        len(rows)
+    return nothing
 
 
 @composed_once

@@ -17,8 +17,10 @@ _ROWS = "tests/accounts/test_altered_rows.py::"
 FORGERY = (
     Safeguard(
         "who was deactivated and reactivated in the database alone does not decide",
-        "backoffice.operations.policy:_is_entitled",
-        {"without_reactivated_outside(users_with_permission(": "(users_with_permission("},
+        "backoffice.operations.policy:_entitled_person",
+        {
+            "without_reactivated_outside(users_with_permission(permission))": "users_with_permission(permission)"
+        },
         f"{_IMPOSTORS}[with_a_session_from_before_the_deactivation]",
     ),
     Safeguard(
