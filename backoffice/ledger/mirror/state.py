@@ -7,6 +7,7 @@ from django.db.models import Count, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from backoffice.core.database.queries import CompiledQuery, composed_once
 from backoffice.core.web.formatting import with_error_sentence
 from backoffice.ledger.models import Mirror, Transaction
 
@@ -80,9 +81,7 @@ def synced_until() -> datetime | None:
 
 def mirror_state() -> MirrorState:
     """Read the current state in one query."""
-    missing = Transaction.objects.filter(missing_since__isnull=False).order_by().values(one=Value(1))
-    number = missing.annotate(number=Count("pk")).values("number")
-    stored = Mirror.objects.filter(pk=1).annotate(missing=Coalesce(Subquery(number), 0)).first()
+    stored = _mirror_with_missing().first()
     mirror = stored or Mirror()
     return MirrorState(
         now=timezone.now(),
@@ -92,10 +91,17 @@ def mirror_state() -> MirrorState:
         error=with_error_sentence(mirror.error).get("error", ""),
         error_at=mirror.error_at,
         rows=mirror.rows,
-        missing=stored.missing if stored else 0,
+        missing=vars(stored)["missing"] if stored else 0,
         provider_count=mirror.provider_count,
         depth=mirror.pass_depth,
         begun_at=mirror.pass_begun_at,
         page=mirror.pass_page,
         pages=mirror.pass_pages,
     )
+
+
+@composed_once
+def _mirror_with_missing() -> CompiledQuery[Mirror]:
+    missing = Transaction.objects.filter(missing_since__isnull=False).order_by().values(one=Value(1))
+    number = missing.annotate(number=Count("pk")).values("number")
+    return CompiledQuery(Mirror.objects.filter(pk=1).annotate(missing=Coalesce(Subquery(number), 0)))
