@@ -13,11 +13,11 @@ from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
-from django.contrib.auth.models import Group, PermissionsMixin
+from django.contrib.auth.models import PermissionsMixin
 from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -30,18 +30,10 @@ from django_otp.oath import TOTP
 from backoffice.accounts.rights import (
     Restriction,
     latest_restricting_changes,
-    restriction_times,
     restrictions_of,
 )
 from backoffice.audit.canonical import canonical_time
-from backoffice.core import clock
-from backoffice.core.database.queries import (
-    Argument,
-    CompiledQuery,
-    JoinedTexts,
-    composed_once,
-    split_texts,
-)
+from backoffice.core.database.queries import split_texts
 from backoffice.core.database.writes import NEVER_DELETED
 from backoffice.core.encryption import EncryptedRow, SealedRow
 
@@ -181,7 +173,7 @@ class User(AbstractBaseUser, PermissionsMixin, SealedRow):
     def roles_held(self) -> frozenset[str]:
         """The names of this person's roles, whose permissions `roles` has.
 
-        One query, unless the session's query has loaded them already (`find_live_with_person`).
+        One query, unless the session's query has loaded them already (`sessions.SessionStore`).
         """
         return frozenset(self.groups.values_list("name", flat=True))
 
@@ -189,7 +181,7 @@ class User(AbstractBaseUser, PermissionsMixin, SealedRow):
     def restrictions(self) -> tuple[Restriction, ...]:
         """What keeps this person from deciding for now, whatever the roles; usually nothing.
 
-        One query, unless the session's query has loaded it already (`find_live_with_person`).
+        One query, unless the session's query has loaded it already (`sessions.SessionStore`).
         """
         found = User.objects.filter(pk=self.pk).annotate(**latest_restricting_changes("pk"))
         return restrictions_of(vars(found.get()))
@@ -520,30 +512,6 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
         """Sessions that are within the idle limit and the absolute limit."""
         return self.filter(expire_date__gt=timezone.now())
 
-    def find_live_with_person(self, key: str | None) -> "StaffSession | None":
-        """The live session of this key with the person, the authenticator of the second factor, the person's roles, and
-        what restricts the person.
-
-        One query for everything that a request needs of its user.
-        """
-        found = _session_with_person(restriction_times(), clock.reads_database())
-        return found.first(key=key, now=timezone.now())
-
-
-@composed_once
-def _session_with_person(
-    _times: tuple[timedelta, ...], _reads_database: bool
-) -> CompiledQuery["StaffSession"]:
-    roles: QuerySet[Group] = Group.objects.filter(user=OuterRef("user"))
-    names = roles.order_by().values("user").annotate(names=JoinedTexts("name")).values("names")
-    sessions = StaffSession.objects.select_related("user", "device").annotate(
-        joined_roles=Subquery(names), **latest_restricting_changes("user")
-    )
-    found = sessions.filter(
-        pk=Argument("key", models.CharField()), expire_date__gt=Argument("now", models.DateTimeField())
-    )
-    return CompiledQuery(clock.with_read_time(found))
-
 
 class StaffSession(AbstractBaseSession):
     """A session, written by `accounts.sessions.SessionStore`. The columns repeat values of its data.
@@ -571,7 +539,7 @@ class StaffSession(AbstractBaseSession):
         return f"session of {self.user}" if self.user_id else "session of a stranger"
 
     def load_rights(self) -> None:
-        """Give the person the roles and the restrictions that `find_live_with_person` loaded."""
+        """Give the person the roles and the restrictions that `sessions.SessionStore` has loaded with it."""
         if self.user is not None:
             self.user.roles_held = split_texts(vars(self).get("joined_roles"))
             self.user.restrictions = restrictions_of(vars(self))

@@ -197,7 +197,7 @@ def fetch_history(operation: Operation) -> None:
     Each approval has `still_entitled`: whether the approver still has the permission.
     """
     history = _history(restriction_times())
-    found = {name for name in history if getattr(operation, f"has_{name}")}
+    found = [name for name in history if getattr(operation, f"has_{name}")]
     prefetch_related_objects([operation], *(Prefetch(name, history[name].all()) for name in found))
     # To prefetch `none()` takes Django as long as a query: a fifth of the time of the page.
     prefetched = vars(operation).setdefault("_prefetched_objects_cache", {})

@@ -96,6 +96,27 @@ class WaitingFor:
         return self.to_release & Q(batch_row__isnull=False) & self.of_others
 
 
+@dataclass(frozen=True)
+class Rights:
+    """What a user may do now."""
+
+    approve: bool
+    approve_governance: bool
+    release: bool
+
+    @classmethod
+    def of(cls, user: User) -> "Rights":
+        return cls(*(may_now(user, name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE)))
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Of the operations to evaluate: which the user can approve now, and which lack approvals, whoever gives them."""
+
+    able: frozenset[UUID] = frozenset()
+    lacking: frozenset[UUID] = frozenset()
+
+
 def batches_of(rows: QuerySet[Operation]) -> Q:
     """The batches of which these operations are rows."""
     return Q(pk__in=rows.order_by().values("batch_row__batch"))
@@ -122,11 +143,11 @@ def waiting_count(user: User) -> int:
 
 
 @composed_once
-def _counting_of(rights: "Rights") -> CompiledQuery[dict[str, int]]:
+def _counting_of(rights: Rights) -> CompiledQuery[dict[str, int]]:
     return _counting(rights, Evaluated())
 
 
-def _counting(rights: "Rights", evaluated: "Evaluated") -> CompiledQuery[dict[str, int]]:
+def _counting(rights: Rights, evaluated: Evaluated) -> CompiledQuery[dict[str, int]]:
     person, in_content = Argument("person", BigIntegerField()), Argument("person", JSONField())
     waiting = _waiting(rights, evaluated, person, in_content)
     # All in one group, of which there is no row if nothing waits.
@@ -148,27 +169,6 @@ def waiting_for(user: User) -> WaitingFor:
     more if the user is a stand-in now, or if recipients are cooling.
     """
     return _waiting(Rights.of(user), _evaluated(user), user.pk, user.pk)
-
-
-@dataclass(frozen=True)
-class Rights:
-    """What a user may do now."""
-
-    approve: bool
-    approve_governance: bool
-    release: bool
-
-    @classmethod
-    def of(cls, user: User) -> "Rights":
-        return cls(*(may_now(user, name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE)))
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """Of the operations to evaluate: which the user can approve now, and which lack approvals, whoever gives them."""
-
-    able: frozenset[UUID] = frozenset()
-    lacking: frozenset[UUID] = frozenset()
 
 
 def _waiting(
@@ -294,7 +294,8 @@ def _is_entitled(person: str) -> Case:
 
 
 def _evaluated(user: User) -> Evaluated:
-    if Rights.of(user) == Rights(approve=False, approve_governance=False, release=False):
+    rights = Rights.of(user)
+    if not (rights.approve or rights.approve_governance or rights.release):
         return Evaluated()
     if not _any_to_evaluate(restriction_times(), allow_list.demands_extra_approval()).first():
         return Evaluated()
