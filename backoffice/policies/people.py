@@ -49,14 +49,14 @@ def read_staff(
     `permission` is the one to approve. Roles and groups are read only if one of `asked` names them, or if it is None.
     """
     wanted = list(asked) if asked is not None else None
-    rows = _staff(
+    staff = _staff(
         permission,
         roles_with(permission),
         restriction_times(),
         wanted is None or any(people.role for people in wanted),
         wanted is None or not all(people.is_everyone for people in wanted),
     )
-    users = rows.all() if ids is None else rows.rows.filter(pk__in=ids)
+    users = staff.all() if ids is None else staff.rows.filter(pk__in=ids)
     found = {user.pk: user for user in users}
     return Staff([_person(user) for user in found.values()], list(_delegations(found.values())))
 

@@ -78,7 +78,8 @@ class CompiledQuery(Generic[Row]):
     """A query of which Django writes the SQL once: only its `Argument`s change from one run to the next.
 
     For the few queries of nearly every page. Django takes up to ten milliseconds to write the SQL of one with nested
-    queries, and half a millisecond to run it. Keep it with `composed_once`: it belongs to one thread.
+    queries, and half a millisecond to run it. Keep it with `composed_once`: it belongs to one thread. `rows` is the
+    QuerySet, to be filtered further where that is seldom needed.
     """
 
     def __init__(self, rows: QuerySet[Any, Row]) -> None:

@@ -136,24 +136,25 @@ def waiting_count(user: User) -> int:
         return 0
     evaluated = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
     rights = Rights.of(user)
-    # Hardly ever does the evaluator have anything to decide.
-    counting = _counting_of(rights) if evaluated == Evaluated() else _counting(rights, evaluated)
-    counts = counting.first(person=user.pk)
-    return counts["single"] + counts["batches"] if counts else 0
+    # The evaluator seldom has anything to decide, so the query without is the one to keep.
+    query = _usual_count_query(rights) if evaluated == Evaluated() else _count_query(rights, evaluated)
+    counts = query.first(person=user.pk)
+    return counts["number"] - counts["as_rows"] + counts["batches"] if counts else 0
 
 
 @composed_once
-def _counting_of(rights: Rights) -> CompiledQuery[dict[str, int]]:
-    return _counting(rights, Evaluated())
+def _usual_count_query(rights: Rights) -> CompiledQuery[dict[str, int]]:
+    return _count_query(rights, Evaluated())
 
 
-def _counting(rights: Rights, evaluated: Evaluated) -> CompiledQuery[dict[str, int]]:
+def _count_query(rights: Rights, evaluated: Evaluated) -> CompiledQuery[dict[str, int]]:
     person, in_content = Argument("person", BigIntegerField()), Argument("person", JSONField())
     waiting = _waiting(rights, evaluated, person, in_content)
     # All in one group, of which there is no row if nothing waits.
     found = Operation.objects.filter(waiting.all).order_by().values(group=Value(1))
     counts: QuerySet[Any, Any] = found.annotate(
-        single=Count("pk") - Count("batch_row__batch", filter=waiting.to_release),
+        number=Count("pk"),
+        as_rows=Count("batch_row__batch", filter=waiting.to_release),
         batches=Count("batch_row__batch", filter=waiting.to_release, distinct=True),
     )
     return CompiledQuery(counts)

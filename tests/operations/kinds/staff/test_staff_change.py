@@ -108,6 +108,7 @@ def test_a_change_of_staff_waits_for_the_other_administrator_only(
     operation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
     assert list(waiting.operations_waiting_for(second_administrator)) == [operation]
     assert list(waiting.operations_waiting_for(administrator)) == []
+    assert [waiting.waiting_count(one) for one in (second_administrator, administrator)] == [1, 0]
     assert waiting.deciders(operation) == {second_administrator.pk}
 
 
@@ -131,6 +132,7 @@ def test_nobody_approves_a_change_of_their_own_rights(
     refused_with(Refusal.OWN_RIGHTS, approvals.reject_operation, operation.pk, **rejection)
     assert staff.role_names(second_administrator) == [Role.ADMINISTRATOR]
     assert list(waiting.operations_waiting_for(second_administrator)) == []
+    assert waiting.waiting_count(second_administrator) == 0
     page = text_of(show(sign_in(Client(), second_administrator), operation))
     assert "Waiting for approval" in page
     assert 'name="digest"' not in page
