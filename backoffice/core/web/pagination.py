@@ -17,6 +17,9 @@ _END: Position = []
 """Position of an empty page: going back from it starts at the end of the list."""
 
 
+PAGE_SIZE = 50
+
+
 @dataclass(frozen=True)
 class Page(Generic[Row]):
     """One page of rows, and opaque cursors of the next and previous page (None where there is none)."""
@@ -43,7 +46,9 @@ RowReader: TypeAlias = Callable[[Order, Position | None, int], RowBatch[Row]]
 """Reads up to `limit` rows after a position in an order; from the beginning without a position."""
 
 
-def keyset_page(queryset: QuerySet[Row], *, order: Order, cursor: str | None, size: int = 50) -> Page[Row]:
+def keyset_page(
+    queryset: QuerySet[Row], *, order: Order, cursor: str | None, size: int = PAGE_SIZE
+) -> Page[Row]:
     """The page at this cursor; the first page without a cursor, or with one that is invalid.
 
     One query, whatever the depth.
@@ -68,11 +73,11 @@ def queryset_reader(
     return read
 
 
-def merged_reader(*querysets: QuerySet[Row]) -> RowReader[Row]:
-    """A `RowReader` for several querysets of one model that have no row in common. One query for each of them."""
+def merged_reader(*readers: RowReader[Row]) -> RowReader[Row]:
+    """A `RowReader` for the rows of several, of one model, that have no row in common and are never cut."""
 
     def read(order: Order, position: Position | None, limit: int) -> RowBatch[Row]:
-        rows = [row for each in querysets for row in queryset_reader(each)(order, position, limit).rows]
+        rows = [row for read_one in readers for row in read_one(order, position, limit).rows]
         for name in reversed(order):
             rows.sort(key=attrgetter(name.lstrip("-")), reverse=name.startswith("-"))
         return RowBatch(rows[:limit])
@@ -81,7 +86,7 @@ def merged_reader(*querysets: QuerySet[Row]) -> RowReader[Row]:
 
 
 def paginate(
-    read: RowReader[Row], *, order: Order, cursor: str | None, size: int = 50, selection: str = ""
+    read: RowReader[Row], *, order: Order, cursor: str | None, size: int = PAGE_SIZE, selection: str = ""
 ) -> Page[Row]:
     """The same for rows that `read` finds. Where the search was cut, the next page starts there.
 

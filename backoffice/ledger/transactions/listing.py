@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 
 from backoffice.core.web.formatting import format_count
 from backoffice.core.web.forms import end_of_day, start_of_day
-from backoffice.core.web.pagination import Order, Page, cursor_at, paginate, queryset_reader
+from backoffice.core.web.pagination import PAGE_SIZE, Order, Page, cursor_at, paginate, queryset_reader
 from backoffice.ledger.models import CONVERSION, DayTotal, Transaction
 from backoffice.ledger.transactions import filters, query_planner
 from backoffice.ledger.transactions.filters import NEWEST_FIRST, TransactionFilter
@@ -41,7 +41,7 @@ class TransactionCount:
 
 
 def transaction_page(
-    criteria: TransactionFilter, *, order: Order, cursor: str | None, size: int = 50
+    criteria: TransactionFilter, *, order: Order, cursor: str | None, size: int = PAGE_SIZE
 ) -> Page[Transaction]:
     """One page of the matching transactions.
 

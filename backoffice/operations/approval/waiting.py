@@ -3,14 +3,15 @@
 Most operations can be approved by everyone with the permission, which a query finds. The others are few: those of which
 a level requires certain people, those prepared under another version of the policies, those whose approvals no longer
 count, and those whose recipient is cooling. One query checks whether there are any; if so, a second one reads what the
-policy evaluator needs, which then decides.
+policy evaluator needs, which then decides. There seldom are, so the queries without them are compiled once.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db.models import (
@@ -68,11 +69,12 @@ from backoffice.policies.models import PolicyVersion
 from backoffice.policies.people import joined_groups, joined_roles, read_groups, read_people, read_roles
 
 BADGE_SECONDS = 10.0
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
-class WaitingFor:
-    """What waits for one user: which of the open operations of others the user can approve, and which release.
+class WaitingOperations:
+    """Which of the open operations of others a user can approve, and which release.
 
     A list has one line for all rows of a batch that can be released: the batch. All else is listed by itself.
     """
@@ -135,46 +137,73 @@ def waiting_count(user: User) -> int:
     if not user.has_perm(VIEW):
         return 0
     evaluated = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
-    rights = Rights.of(user)
-    # The evaluator seldom has anything to decide, so the query without is the one to keep.
-    query = _usual_count_query(rights) if evaluated == Evaluated() else _count_query(rights, evaluated)
-    counts = query.first(person=user.pk)
-    return counts["number"] - counts["as_rows"] + counts["batches"] if counts else 0
+    found = WaitingFor(user, evaluated).find(_counts)
+    return sum(counts["number"] - counts["as_rows"] + counts["batches"] for counts in found)
 
 
-@composed_once
-def _usual_count_query(rights: Rights) -> CompiledQuery[dict[str, int]]:
-    return _count_query(rights, Evaluated())
-
-
-def _count_query(rights: Rights, evaluated: Evaluated) -> CompiledQuery[dict[str, int]]:
-    person, in_content = Argument("person", BigIntegerField()), Argument("person", JSONField())
-    waiting = _waiting(rights, evaluated, person, in_content)
+def _counts(waiting: WaitingOperations) -> QuerySet[Any, Any]:
     # All in one group, of which there is no row if nothing waits.
     found = Operation.objects.filter(waiting.all).order_by().values(group=Value(1))
-    counts: QuerySet[Any, Any] = found.annotate(
+    return found.annotate(
         number=Count("pk"),
         as_rows=Count("batch_row__batch", filter=waiting.to_release),
         batches=Count("batch_row__batch", filter=waiting.to_release, distinct=True),
     )
-    return CompiledQuery(counts)
 
 
 def is_waiting_for(user: User) -> Q:
     """Whether this user can approve it at the level that is open, or release it, now. Queries as `waiting_for`."""
-    return waiting_for(user).all
+    return waiting_for(user).operations.all
+
+
+class WaitingFor:
+    """What waits for one user: the conditions of it, and queries for it."""
+
+    def __init__(self, user: User, evaluated: Evaluated) -> None:
+        self._user, self._rights, self._evaluated = user, Rights.of(user), evaluated
+
+    @cached_property
+    def operations(self) -> WaitingOperations:
+        """The conditions, to filter operations with."""
+        return _waiting(self._rights, self._evaluated, self._user.pk, self._user.pk)
+
+    def find(self, select: Callable[[WaitingOperations], QuerySet[Any, Row]], **values: object) -> list[Row]:
+        """The rows of the query that this function makes of the conditions. One query.
+
+        The function is called once for all users with the same rights, so it must depend on nothing else. What changes
+        from one call to the next is an `Argument` in it, of which the value is given here.
+        """
+        is_usual = self._evaluated == Evaluated()
+        query = (
+            _usual_query(select, self._rights) if is_usual else _query(select, self._rights, self._evaluated)
+        )
+        return query.all(person=self._user.pk, **values)
+
+
+@composed_once
+def _usual_query(
+    select: Callable[[WaitingOperations], QuerySet[Any, Row]], rights: Rights
+) -> CompiledQuery[Row]:
+    return _query(select, rights, Evaluated())
+
+
+def _query(
+    select: Callable[[WaitingOperations], QuerySet[Any, Row]], rights: Rights, evaluated: Evaluated
+) -> CompiledQuery[Row]:
+    person, in_content = Argument("person", BigIntegerField()), Argument("person", JSONField())
+    return CompiledQuery(select(_waiting(rights, evaluated, person, in_content)))
 
 
 def waiting_for(user: User) -> WaitingFor:
     """What this user can approve at the level that is open, or release, now. One query; two if the evaluator is needed;
     more if the user is a stand-in now, or if recipients are cooling.
     """
-    return _waiting(Rights.of(user), _evaluated(user), user.pk, user.pk)
+    return WaitingFor(user, _evaluated(user))
 
 
 def _waiting(
     rights: Rights, evaluated: Evaluated, person: int | Argument, in_content: int | Argument
-) -> WaitingFor:
+) -> WaitingOperations:
     """`in_content` is the person, too, as the content of an operation has it."""
     can, releases = Q(pk__in=[]), Q(pk__in=[])
     given = Approval.objects.filter(Q(approver=person) | Q(on_behalf_of=person), operation=OuterRef("pk"))
@@ -194,7 +223,7 @@ def _waiting(
         is_not_released = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         releases = Q(is_not_released, is_sent(), ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
     # The last condition for all of them, so that the index of open operations serves it.
-    return WaitingFor(can, releases, ~Q(preparer=person) & IS_OPEN)
+    return WaitingOperations(can, releases, ~Q(preparer=person) & IS_OPEN)
 
 
 _IS_OF_EVERYONE = Q(levels__isnull=True) | Q(

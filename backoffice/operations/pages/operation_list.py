@@ -22,11 +22,20 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
-from backoffice.core.web.pagination import Page, keyset_page, merged_reader, paginate
+from backoffice.core.web.pagination import (
+    PAGE_SIZE,
+    Page,
+    RowBatch,
+    RowReader,
+    keyset_page,
+    merged_reader,
+    paginate,
+    queryset_reader,
+)
 from backoffice.ledger.accounts import cached_supported_wallets
 from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations import permissions, selectors
-from backoffice.operations.approval.waiting import batches_of, is_waiting_for, waiting_for
+from backoffice.operations.approval.waiting import WaitingOperations, batches_of, is_waiting_for, waiting_for
 from backoffice.operations.batches.summary import SHOWN_LABELS, has_open_rows, shown_status
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
@@ -269,12 +278,37 @@ def _page(person: User, form: OperationFilterForm, cursor: str | None) -> Page[O
 def _waiting_page(person: User, filters: OperationFilter, cursor: str | None) -> Page[Operation]:
     """What waits for this user, with one line for each batch whose rows can be sent.
 
-    Two queries besides those of `waiting_for`.
+    Two queries besides those of `waiting_for`. Those of the first page without filters are compiled once.
     """
     waiting, visible = waiting_for(person), selectors.visible_operations(person)
-    alone = filters.apply(visible.filter(waiting.alone))
-    batches = visible.filter(batches_of(_rows_of_batches(visible.filter(waiting.rows), filters)))
-    return paginate(merged_reader(alone, batches), order=NEWEST_FIRST, cursor=cursor)
+    if filters == OperationFilter() and not cursor:
+        newest = merged_reader(
+            lambda *_: RowBatch(waiting.find(_newest_alone)),
+            lambda *_: RowBatch(waiting.find(_newest_batches)),
+        )
+        return paginate(newest, order=NEWEST_FIRST, cursor=None)
+    operations = waiting.operations
+    alone = filters.apply(visible.filter(operations.alone))
+    batches = visible.filter(batches_of(_rows_of_batches(visible.filter(operations.rows), filters)))
+    return paginate(_merged(alone, batches), order=NEWEST_FIRST, cursor=cursor)
+
+
+def _newest_alone(waiting: WaitingOperations) -> QuerySet[Operation]:
+    return _first_page(selectors.all_operations().filter(waiting.alone))
+
+
+def _newest_batches(waiting: WaitingOperations) -> QuerySet[Operation]:
+    operations = selectors.all_operations()
+    return _first_page(operations.filter(batches_of(operations.filter(waiting.rows))))
+
+
+def _first_page(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+    """With one more, which shows that there is a next page."""
+    return operations.order_by(*NEWEST_FIRST)[: PAGE_SIZE + 1]
+
+
+def _merged(*found: QuerySet[Operation]) -> RowReader[Operation]:
+    return merged_reader(*map(queryset_reader, found))
 
 
 def waiting_operations(person: User, form: OperationFilterForm) -> QuerySet[Operation]:
@@ -282,7 +316,7 @@ def waiting_operations(person: User, form: OperationFilterForm) -> QuerySet[Oper
     visible, filters = selectors.visible_operations(person), form.in_every_tab(person)
     if filters.batch or (filters.kind != BatchKind.name and not filters.text):
         return form.chosen(person).apply(visible)
-    waiting = waiting_for(person)
+    waiting = waiting_for(person).operations
     alone = filters.apply(visible.filter(waiting.alone))
     rows = _rows_of_batches(visible.filter(waiting.rows), filters)
     return visible.filter(Q(pk__in=alone.order_by().values("pk")) | Q(pk__in=rows.order_by().values("pk")))
@@ -292,7 +326,7 @@ def _open_page(visible: QuerySet[Operation], cursor: str | None) -> Page[Operati
     """What is open, with one line for each batch that has open rows. Two queries. Filters list the rows themselves."""
     single = visible.filter(IS_OPEN, batch_row__isnull=True)
     batches = visible.filter(batches_of(visible.filter(IS_OPEN, batch_row__isnull=False)))
-    return paginate(merged_reader(single, batches.exclude(IS_OPEN)), order=NEWEST_FIRST, cursor=cursor)
+    return paginate(_merged(single, batches.exclude(IS_OPEN)), order=NEWEST_FIRST, cursor=cursor)
 
 
 def _rows_of_batches(rows: QuerySet[Operation], filters: OperationFilter) -> QuerySet[Operation]:
@@ -317,7 +351,7 @@ def kind_list(request: StaffRequest, slug: str) -> HttpResponse:
 
 
 def kind_context(
-    request: StaffRequest, kind: AnyKind, visible: QuerySet[Operation], *, size: int = 50
+    request: StaffRequest, kind: AnyKind, visible: QuerySet[Operation], *, size: int = PAGE_SIZE
 ) -> dict[str, Any]:
     """What the page of a kind shows, of the operations that the user may see."""
     form = KindFilterForm({**request.GET.dict(), "kind": kind.name, "tab": ""})

@@ -1,12 +1,12 @@
 """The overview: balances, what waits for this user, what needs attention, and operations by status."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Count, Exists, Q, QuerySet, Value, Window
+from django.db.models import Count, DateTimeField, Exists, Q, QuerySet, Value, Window
 from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -19,17 +19,18 @@ from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import MOST_TO_PASS_ON, halves_to_pass_on
 from backoffice.core.cached_reads import cached_in_process, failed_read_text
+from backoffice.core.database.queries import Argument, CompiledQuery, composed_once
 from backoffice.ledger import balances as ledger_services
 from backoffice.ledger.balances import balances_with_long_trend
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import cached_break_count
 from backoffice.ledger.transactions.volumes import CurrencyFlow, currency_flows
 from backoffice.operations import permissions
-from backoffice.operations.approval.waiting import batches_of, waiting_for
+from backoffice.operations.approval.waiting import WaitingOperations, batches_of, waiting_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import system_health
 from backoffice.operations.policy import may_decide_any
-from backoffice.operations.selectors import IS_OPEN, visible_operations
+from backoffice.operations.selectors import IS_OPEN, all_operations
 from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
 from backoffice.operations.workflow.bulk_release import unsent_bulk_releases
 from payments_gateway import CURRENCIES, GatewayError
@@ -41,6 +42,7 @@ FLOWS_KEPT_SECONDS = 10.0
 ENDED_WITHIN = timedelta(days=30)
 URGENT_WITHIN = timedelta(hours=1)
 """The remaining time below which an operation is urgent; a conversion has thirty minutes in all."""
+_IN_PROGRESS = IS_OPEN & ~Q(status__in=NEEDS_ATTENTION)
 
 
 @dataclass(frozen=True)
@@ -68,19 +70,32 @@ def first_waiting(person: User) -> OperationGroup:
 
     One query besides those of `waiting_for`, and one more if such rows wait, or nothing else does.
     """
-    waiting = waiting_for(person)
-    visible = visible_operations(person)
-    return _with_batches(visible, visible.filter(waiting.alone), visible.filter(waiting.rows))
+    if not person.has_perm(permissions.VIEW):
+        return OperationGroup()
+    waiting, until = waiting_for(person), timezone.now() + URGENT_WITHIN
+    return _with_batches(
+        lambda: waiting.find(_waiting_alone, until=until), lambda: waiting.find(_waiting_batches, until=until)
+    )
+
+
+def _waiting_alone(waiting: WaitingOperations) -> QuerySet[Operation]:
+    operations = all_operations()
+    return _alone(operations.filter(waiting.alone), operations.filter(waiting.rows))
+
+
+def _waiting_batches(waiting: WaitingOperations) -> QuerySet[Operation]:
+    operations = all_operations()
+    return _first_of(operations.filter(batches_of(operations.filter(waiting.rows))))
 
 
 def _with_batches(
-    visible: QuerySet[Operation], single: QuerySet[Operation], rows: QuerySet[Operation]
+    find_alone: Callable[[], list[Operation]], find_batches: Callable[[], list[Operation]]
 ) -> OperationGroup:
-    """The first of these and of the batches of these rows. One query if there are others and no rows, otherwise two."""
-    alone = _first_of(single.annotate(are_rows=Exists(rows)))
+    """The first of both. One query if something is found alone and no row of a batch is, otherwise two."""
+    alone = _group(find_alone())
     if alone.first and not vars(alone.first[0])["are_rows"]:
         return alone
-    batches = _first_of(visible.filter(batches_of(rows)))
+    batches = _group(find_batches())
     first = sorted(
         [*alone.first, *batches.first],
         key=lambda one: (not vars(one)["is_urgent"], one.prepared_at, one.pk),
@@ -92,30 +107,60 @@ def first_in_progress(person: User) -> OperationGroup:
     """The first open operations with a known outcome so far, for a user who decides on none, with one line for each
     batch of which such rows are open. At most two queries.
     """
-    visible = visible_operations(person)
-    found = visible.filter(IS_OPEN).exclude(status__in=NEEDS_ATTENTION)
-    single, rows = found.filter(batch_row__isnull=True), found.filter(batch_row__isnull=False)
-    return _with_batches(visible, single, rows)
+    if not person.has_perm(permissions.VIEW):
+        return OperationGroup()
+    until = timezone.now() + URGENT_WITHIN
+    return _with_batches(
+        lambda: _in_progress_alone().all(until=until), lambda: _in_progress_batches().all(until=until)
+    )
+
+
+@composed_once
+def _in_progress_alone() -> CompiledQuery[Operation]:
+    found = all_operations().filter(_IN_PROGRESS)
+    return CompiledQuery(_alone(found.filter(batch_row__isnull=True), found.filter(batch_row__isnull=False)))
+
+
+@composed_once
+def _in_progress_batches() -> CompiledQuery[Operation]:
+    operations = all_operations()
+    rows = operations.filter(_IN_PROGRESS, batch_row__isnull=False)
+    return CompiledQuery(_first_of(operations.filter(batches_of(rows))))
 
 
 def first_needing_attention(person: User) -> OperationGroup:
     """The first operations with an unknown outcome. One query."""
-    return _first_of(visible_operations(person).filter(status__in=NEEDS_ATTENTION))
+    if not person.has_perm(permissions.VIEW):
+        return OperationGroup()
+    return _group(_needing_attention().all(until=timezone.now() + URGENT_WITHIN))
 
 
-def _first_of(operations: QuerySet[Operation]) -> OperationGroup:
-    """The first of these operations and how many there are, in one query.
+@composed_once
+def _needing_attention() -> CompiledQuery[Operation]:
+    return CompiledQuery(_first_of(all_operations().filter(status__in=NEEDS_ATTENTION)))
+
+
+def _alone(single: QuerySet[Operation], rows: QuerySet[Operation]) -> QuerySet[Operation]:
+    """The first of these, with `are_rows`: whether there are any of those rows."""
+    return _first_of(single.annotate(are_rows=Exists(rows)))
+
+
+def _first_of(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+    """The first of these, each with their number, for `_group`. `until` is a parameter: what expires by then is urgent.
 
     A single query for several lists, with window functions over all open operations, takes twice the time of both.
     """
     # The rows of a batch that succeeded are approved, and expire with it.
     is_urgent = Q(
         status__in=[Status.PENDING, Status.APPROVED, Status.SUCCEEDED],
-        expires_at__lte=timezone.now() + URGENT_WITHIN,
+        expires_at__lte=Argument("until", DateTimeField()),
     )
     found: QuerySet[Any] = operations.annotate(is_urgent=is_urgent, in_all=Window(Count("pk")))
-    first = list(found.order_by("-is_urgent", "prepared_at", "id")[:SHOWN_PER_GROUP])
-    return OperationGroup(first, first[0].in_all if first else 0)
+    return found.order_by("-is_urgent", "prepared_at", "id")[:SHOWN_PER_GROUP]
+
+
+def _group(first: list[Operation]) -> OperationGroup:
+    return OperationGroup(first, vars(first[0])["in_all"] if first else 0)
 
 
 def status_counts(now: datetime) -> tuple[list[StatusCount], list[StatusCount]]:

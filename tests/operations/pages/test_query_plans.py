@@ -158,7 +158,7 @@ def plans(person: User) -> Iterator[tuple[str, str]]:
     assert set(of_tab) == set(TABS)
     for tab, index in of_tab.items():
         yield index, first_page(person, TABS[tab][1](person)).explain()
-    yield "operation_open", first_page(person, waiting_for(person).alone).explain()
+    yield "operation_open", first_page(person, waiting_for(person).operations.alone).explain()
     yield "operation_by_status", first_page(person, Q(status=Status.FAILED)).explain()
     yield "operation_ended", plan_of_standings()
     yield "operation_by_account", first_page(person, Q(recipient_account=NOBODYS_ACCOUNT)).explain()
