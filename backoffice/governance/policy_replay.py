@@ -156,7 +156,7 @@ def _replayed(
     row: tuple[Any, ...],
     batch_rows: Sequence[RowFacts],
 ) -> ReplayedOperation | None:
-    """None if this version of Countersign cannot read its content."""
+    """None if this version of Countersign cannot read its content or its levels."""
     try:
         if subject.kind.name == BatchKind.name:
             payload = BatchPayload.model_validate(subject.stored)
@@ -172,11 +172,15 @@ def _replayed(
     )
     pk, reference, kind, _payload, currency, amount, _key, _preparer, at, needed, stored = row
     would_need = approvals_in(decision.rule.levels)
+    try:
+        is_less = _is_less(json.dumps(stored), needed, decision.rule.levels)
+    except ValidationError:
+        return None
     change = (
         Change.REFUSED
         if decision.rule.refuse or is_not_approved
         else Change.FEWER
-        if _is_less(json.dumps(stored), needed, decision.rule.levels)
+        if is_less
         else Change.MORE
         if would_need > needed
         else Change.SAME

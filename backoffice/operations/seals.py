@@ -65,8 +65,8 @@ def check_record(
         approval.operation = operation
     if release is not None:
         release.operation = operation
-    entries = _logged([operation.pk])[operation.pk]
     try:
+        entries = _logged([operation.pk])[operation.pk]
         unsealed = _seal_faults(operation, approvals, release)
         unlogged = _log_faults(operation, approvals, release, entries)
         unlogged += _BatchFaults(trusts_digests=trusts_digests).of(operation, approvals, entries)

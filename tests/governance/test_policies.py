@@ -741,6 +741,16 @@ def test_the_replay_decides_as_the_preparation_did(preparer: User, approver: Use
     assert {one.needed for one in found.operations} == {1, 2}
 
 
+@pytest.mark.parametrize("levels", [[], [{"needed": "two"}], {"needed": 1}])
+def test_the_replay_leaves_out_what_was_altered_so_that_it_cannot_be_read(
+    preparer: User, levels: object
+) -> None:
+    altered, other = factories.prepared(preparer), factories.prepared(preparer)
+    with lifted(connection):
+        Operation.objects.filter(pk=altered.pk).update(levels=levels)
+    assert [one.reference for one in replay(document(), clock.now()).operations] == [other.reference]
+
+
 def test_a_replay_that_leaves_out_operations_says_so(
     as_administrator: Client, preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.forgeries import alter_content, forge, forge_entry
+from tests.operations.forgeries import alter_content, forge, forge_entry, make_entry_unreadable
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, show, status_of, text_of
 from tests.operations.unknown_outcomes import proposed, record, resolved
@@ -257,6 +257,25 @@ def test_altered_rows_are_not_sent(
     refused = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED).detail
     is_unsealed = any(fault.endswith("_seal") for fault in EVERY[alter])
     assert refused["refusal"]["code"] == ("seal_invalid" if is_unsealed else "log_mismatch")
+
+
+def test_an_operation_whose_entry_cannot_be_read_is_not_sent(
+    provider: StubProvider, released: Operation
+) -> None:
+    approved = Entry.objects.get(target_id=str(released.pk), action=Action.OPERATION_APPROVED)
+    make_entry_unreadable(approved)
+    send.send_operation(released.pk)
+    # Of SQLite, Django reads JSON that is none as a text.
+    is_text = connection.vendor == "sqlite"
+    assert_stopped(released, provider, {RecordFault.LOGGED_APPROVALS if is_text else RecordFault.UNREADABLE})
+
+
+def test_an_operation_whose_entry_cannot_be_read_is_not_approved(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
+    make_entry_unreadable(Entry.objects.get(target_id=str(operation.pk)))
+    with pytest.raises(AlteredRecordError):
+        factories.approve(operation, approver)
+    assert status_of(operation) == Status.PENDING
 
 
 @each_alteration

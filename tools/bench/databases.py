@@ -26,6 +26,7 @@ from tools.processes import ROOT, Stack, StackError, free_port
 SERVER = os.environ.get("BENCH_SERVER", "postgres://postgres@127.0.0.1:5432")
 DATABASE_PREFIX = "countersign_bench"
 FOLDER = ROOT / "var" / "bench"
+THREADS = 8  # of a web process
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,9 @@ def web_process(database: BenchDatabase) -> Iterator[WebProcess]:
     stack = database.stack()
     try:
         stack.start_web("--timeout", "600", "--keep-alive", "600")
-        yield WebProcess(stack, database.inside("session")["cookie"])
+        web = WebProcess(stack, database.inside("session")["cookie"])
+        for _ in range(3 * THREADS):  # each thread composes its queries once
+            web.get("/")
+        yield web
     finally:
         stack.stop()
