@@ -72,7 +72,7 @@ def visible_operations(user: User) -> QuerySet[Operation]:
 
 
 def all_operations() -> QuerySet[Operation]:
-    """With what lists show of them. For what has made sure that its user may see them."""
+    """With what lists show of them. The caller has checked that the user may see them."""
     return Operation.objects.select_related("preparer")
 
 

@@ -265,7 +265,7 @@ def test_an_operation_whose_entry_cannot_be_read_is_not_sent(
     approved = Entry.objects.get(target_id=str(released.pk), action=Action.OPERATION_APPROVED)
     make_entry_unreadable(approved)
     send.send_operation(released.pk)
-    # Of SQLite, Django reads JSON that is none as a text.
+    # On SQLite, Django returns a text that is not JSON as it is.
     is_text = connection.vendor == "sqlite"
     assert_stopped(released, provider, {RecordFault.LOGGED_APPROVALS if is_text else RecordFault.UNREADABLE})
 

@@ -20,7 +20,7 @@ from django.utils.translation import gettext, ngettext
 from backoffice.core.database.queries import Argument
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.registry import read_content
-from backoffice.operations.models.operations import UNMATCHED, Attempt, Operation, Release
+from backoffice.operations.models.operations import IS_UNMATCHED, Attempt, Operation, Release
 from backoffice.operations.states import BEFORE_SENDING
 
 
@@ -68,7 +68,7 @@ def with_queue(operations: QuerySet[Operation], now: datetime | Argument) -> Que
     same = {"balance": OuterRef("currency")}
     released = queued_releases(now).filter(**same).exclude(operation=OuterRef("pk"))
     return operations.annotate(
-        is_balance_busy=Exists(Attempt.objects.filter(UNMATCHED, **same)) | Exists(released)
+        is_balance_busy=Exists(Attempt.objects.filter(IS_UNMATCHED, **same)) | Exists(released)
     )
 
 

@@ -414,13 +414,13 @@ class Release(SealedRow):
 # Maximum length of a provider's transaction id. The specification sets none; this is what an index can hold.
 TRANSACTION_ID_LENGTH = 500
 # Open attempts whose transaction at the provider is not known: a new one of their balance and amount could be theirs.
-UNMATCHED = Q(closed_at__isnull=True, provider_transaction_id__isnull=True)
+IS_UNMATCHED = Q(closed_at__isnull=True, provider_transaction_id__isnull=True)
 
 
 class AttemptManager(models.Manager["Attempt"]):
     def unmatched(self, balance: "str | models.OuterRef") -> "models.QuerySet[Attempt]":
         """The attempts at this balance whose transaction at the provider is not known; at most one for each amount."""
-        return self.filter(UNMATCHED, balance=balance)
+        return self.filter(IS_UNMATCHED, balance=balance)
 
     def holding(self, balance: str, amount: Decimal | None) -> "models.QuerySet[Attempt]":
         """The attempts at this balance because of which nothing with this amount is sent now.
@@ -518,11 +518,11 @@ class Attempt(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["balance"],
-                condition=Q(UNMATCHED, is_under_way=True),
+                condition=Q(IS_UNMATCHED, is_under_way=True),
                 name="attempt_one_under_way_per_balance",
             ),
             models.UniqueConstraint(
-                fields=["balance", "amount"], condition=UNMATCHED, name="attempt_one_unmatched_per_amount"
+                fields=["balance", "amount"], condition=IS_UNMATCHED, name="attempt_one_unmatched_per_amount"
             ),
             models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             models.UniqueConstraint(

@@ -34,7 +34,7 @@ from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.kinds.recipient_import import RecipientImportKind
 from backoffice.operations.kinds.registry import local_kinds, money_kinds
 from backoffice.operations.models.batches import ImportedRow
-from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release
+from backoffice.operations.models.operations import IS_UNMATCHED, Approval, Attempt, Operation, Release
 from backoffice.operations.models.secret import Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
 from backoffice.operations.monitoring.recorded_rights import (
@@ -429,7 +429,7 @@ def unchecked_outcome(scope: InspectionScope) -> list[str]:
 
 def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
     """Two attempts at one balance have no transaction and equal amounts, so that theirs cannot be distinguished."""
-    unmatched = Attempt.objects.filter(UNMATCHED).exclude(balance=None).order_by()
+    unmatched = Attempt.objects.filter(IS_UNMATCHED).exclude(balance=None).order_by()
     twice = unmatched.values("balance", "amount").annotate(times=Count("pk")).filter(times__gt=1)
     found = [
         pk
@@ -441,7 +441,7 @@ def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
 
 def two_under_way_at_balance(_scope: InspectionScope) -> list[str]:
     """Two requests are under way at one balance."""
-    under_way = Attempt.objects.filter(UNMATCHED, is_under_way=True).exclude(balance=None).order_by()
+    under_way = Attempt.objects.filter(IS_UNMATCHED, is_under_way=True).exclude(balance=None).order_by()
     twice = under_way.values("balance").annotate(times=Count("pk")).filter(times__gt=1)
     return _references(under_way.filter(balance__in=twice.values("balance")).values("operation"))
 

@@ -18,7 +18,7 @@ from backoffice.core.leases import claim_due_row, next_run_time
 from backoffice.ledger.mirror import sync
 from backoffice.ledger.provider_list import ListReading
 from backoffice.operations.matching import list_reading
-from backoffice.operations.models.operations import UNMATCHED, Attempt
+from backoffice.operations.models.operations import IS_UNMATCHED, Attempt
 from backoffice.operations.models.reason_codes import CheckResult
 from backoffice.operations.outcome.confirmation import confirm_operation
 from backoffice.operations.states import AWAITING_PROVIDER
@@ -126,7 +126,7 @@ def schedule_checks(transaction_ids: Collection[str]) -> ScheduledChecks:
     open_and_named = named.filter(closed_at__isnull=True, next_check_at__isnull=False)
     for transaction_id, operation in open_and_named.values_list("provider_transaction_id", "operation_id"):
         due[transaction_id or ""].append(operation)
-    unmatched = Attempt.objects.filter(UNMATCHED, next_check_at__isnull=False).order_by("-started_at")
+    unmatched = Attempt.objects.filter(IS_UNMATCHED, next_check_at__isnull=False).order_by("-started_at")
     listed = list(unmatched.values_list("operation_id", flat=True)[: UNMATCHED_LISTED + 1])
     count = len(listed) if len(listed) <= UNMATCHED_LISTED else unmatched.count()
     return ScheduledChecks(due, listed[:UNMATCHED_LISTED], count, others)
@@ -135,4 +135,4 @@ def schedule_checks(transaction_ids: Collection[str]) -> ScheduledChecks:
 def run_scheduled_checks(transaction_ids: Collection[str]) -> int:
     """Check due attempts that are named, then those without a transaction; returns how many."""
     named = Attempt.objects.filter(provider_transaction_id__in=transaction_ids)
-    return sum(check_due(attempts) for attempts in (named, Attempt.objects.filter(UNMATCHED)))
+    return sum(check_due(attempts) for attempts in (named, Attempt.objects.filter(IS_UNMATCHED)))
