@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -195,6 +195,9 @@ class WebProcess:
         self.stack, self.cookie = stack, cookie
         self._connection = http.client.HTTPConnection("127.0.0.1", stack.web_port, timeout=600)
 
+    def close(self) -> None:
+        self._connection.close()
+
     def get(self, path: str) -> TimedPage:
         """A page, over a persistent connection, compressed as for browsers. Raises StackError."""
         began = time.perf_counter()
@@ -254,9 +257,9 @@ def web_process(database: BenchDatabase) -> Iterator[WebProcess]:
     stack = database.stack()
     try:
         stack.start_web("--timeout", "600", "--keep-alive", "600")
-        web = WebProcess(stack, database.inside("session")["cookie"])
-        for _ in range(3 * THREADS):  # each thread composes its queries once
-            web.get("/")
-        yield web
+        with closing(WebProcess(stack, database.inside("session")["cookie"])) as web:
+            for _ in range(3 * THREADS):  # each thread composes its queries once
+                web.get("/")
+            yield web
     finally:
         stack.stop()
