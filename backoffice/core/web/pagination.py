@@ -74,7 +74,7 @@ def queryset_reader(
 
 
 def merged_reader(*readers: RowReader[Row]) -> RowReader[Row]:
-    """A `RowReader` for the rows of several, of one model, that have no row in common and are never cut."""
+    """A `RowReader` for the rows of all these readers, in one order. They have no row in common and are never cut."""
 
     def read(order: Order, position: Position | None, limit: int) -> RowBatch[Row]:
         rows = [row for read_one in readers for row in read_one(order, position, limit).rows]

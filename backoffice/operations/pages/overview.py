@@ -146,7 +146,7 @@ def _alone(single: QuerySet[Operation], rows: QuerySet[Operation]) -> QuerySet[O
 
 
 def _first_of(operations: QuerySet[Operation]) -> QuerySet[Operation]:
-    """The first of these, each with their number, for `_group`. `until` is a parameter: what expires by then is urgent.
+    """The first of these, each with their number, for `_group`. What expires by the argument `until` is urgent.
 
     A single query for several lists, with window functions over all open operations, takes twice the time of both.
     """
