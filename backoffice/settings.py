@@ -228,6 +228,7 @@ MIDDLEWARE = [
     "backoffice.core.web.middleware.PageCompressionMiddleware",
     "backoffice.core.web.middleware.RequestContextMiddleware",
     "backoffice.webhooks.endpoint.DeliveryMiddleware",  # deliveries go no further
+    "backoffice.core.web.page_limit.PageLimitMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -23,6 +23,7 @@ from pydantic import SecretStr
 from backoffice.core import credentials
 from backoffice.core.telemetry import provider_calls
 from backoffice.core.telemetry.provider_calls import Call
+from backoffice.core.web.page_limit import waiting_for_provider
 from payments_gateway import (
     CredentialsError,
     GatewayConfig,
@@ -44,7 +45,7 @@ FORM_HINT_TIMEOUT = 1.0  # a form works without it; a check waits for at most th
 PAGE_OPENING_TIMEOUT = 0.4  # a page shows more with it on opening; at most two per page
 _DEFAULT_PROFILE = "specification"
 _PAGE_TIMEOUTS = frozenset({PAGE_TIMEOUT, PAGE_PART_TIMEOUT})
-_READ_SLOTS = threading.BoundedSemaphore(3)  # per process, which serves eight requests at a time
+_READ_SLOTS = threading.BoundedSemaphore(3)  # per process, which has eight threads
 _SLOT_WAIT = 0.1  # seconds
 
 
@@ -180,14 +181,17 @@ def _client_configuration(deadline: float, *configured: str) -> GatewayConfig:
 
 
 class CountedTransport(Transport):
-    """Counts the calls to the provider, by outcome and with their duration, for monitoring."""
+    """Counts the calls to the provider, by outcome and with their duration, for monitoring.
+
+    A page that waits for one does not count as one that is being made (`PageLimit`).
+    """
 
     def read(self, *args: Any, **kwargs: Any) -> Any:
-        with provider_calls.counted(Call.READ):
+        with provider_calls.counted(Call.READ), waiting_for_provider():
             return super().read(*args, **kwargs)
 
     def send_once(self, *args: Any, **kwargs: Any) -> Any:
-        with provider_calls.counted(Call.CHANGE):
+        with provider_calls.counted(Call.CHANGE), waiting_for_provider():
             return super().send_once(*args, **kwargs)
 
 
