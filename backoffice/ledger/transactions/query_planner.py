@@ -91,18 +91,16 @@ class AccessPaths:
         self.by_time = IndexScan(NEWEST_FIRST, period, [*amounts, *name_conditions], facet_keys)
         self.by_amount = IndexScan(_LARGEST_FIRST, amounts, [*period, *name_conditions], facet_keys)
         self.by_name = _name_scan(names, period, [*amounts, *facets]) if names else None
-        is_by_facet = bool(name_conditions and facets)
         self._in_time_order = (
             self.by_time
-            if is_by_facet
-            else IndexScan(NEWEST_FIRST, period, [*amounts, *name_conditions, *facets])
+            if name_conditions or not facets
+            else IndexScan(NEWEST_FIRST, period, [*amounts, *facets])
         )
         self._small = [
             (self.by_name, True),
             (self.by_amount, bool(amounts)),
             (self.by_time, bool(facets or period)),
         ]
-        self._is_by_facet = is_by_facet
 
     def exact_scan(self, order: Order) -> IndexScan | None:
         """The scan whose index alone gives the matching rows in this order, if there is one."""
@@ -117,15 +115,21 @@ class AccessPaths:
         )
 
     def small_scan(self, order: Order) -> IndexScan | None:
-        """A scan that yields few rows, if there is one and a scan in list order is not as good."""
-        skipped = self.by_time if self._is_by_facet and order_column(order) == "occurred_at" else None
-        scans = (scan for scan, is_narrow in self._small if scan and is_narrow and scan is not skipped)
+        """A scan that yields few rows, if there is one; never the one in list order, which `bounded_scan` reads."""
+        scans = (
+            scan
+            for scan, is_narrow in self._small
+            if scan and is_narrow and scan is not self._in_order(order)
+        )
         return next((scan for scan in scans if _is_small(scan)), None)
 
     def bounded_scan(self, order: Order, limit: int, *extra_conditions: Sql) -> BoundedScan:
         """The next rows in this order, at most `limit` of them."""
-        scan = self.by_amount if order_column(order) == "amount" else self._in_time_order
+        scan = self._in_order(order)
         return BoundedScan(scan.merged(order, limit, *extra_conditions), scan.row_conditions, limit)
+
+    def _in_order(self, order: Order) -> IndexScan:
+        return self.by_amount if order_column(order) == "amount" else self._in_time_order
 
 
 @contextmanager
