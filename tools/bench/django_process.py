@@ -260,9 +260,7 @@ def records(number: int) -> list[TransactionRecord]:
 
 
 def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> dict[str, list[float]]:
-    """Records per second of both, new and repeated, in each round. The alternative gets fewer: its rate is
-    constant.
-    """
+    """Records per second of both, new and repeated, in each round."""
     Mirror.objects.get_or_create(pk=1)
     provider_records = records(records_of_ours)
     found: dict[str, list[float]] = {}

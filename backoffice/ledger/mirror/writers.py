@@ -163,8 +163,9 @@ class SqliteWriter:
             cursor.executemany(_SQLITE_STAGE, keys)
 
     def write(self, writes: Sequence[RowWrite], now: datetime) -> None:
+        seen_at = str(_sqlite_time(now))
         with connection.cursor() as cursor:
-            cursor.executemany(_SQLITE_MERGE, [_parameters(row_write, now) for row_write in writes])
+            cursor.executemany(_SQLITE_MERGE, [_parameters(row_write, seen_at) for row_write in writes])
 
     def add_totals(self, sums: Mapping[TotalKey, ExactSum]) -> None:
         """Add up in Python, since SQLite has no exact decimals.
@@ -180,23 +181,16 @@ class SqliteWriter:
         )
 
 
-def _parameters(row_write: RowWrite, now: datetime) -> list[Any]:
+def _parameters(row_write: RowWrite, seen_at: str) -> list[Any]:
     values = row_write.row.values
-    occurred_at = values["created_at"] or now
     values["amount"] = sortable_text(values["amount"])
     for name in DECIMAL_COLUMNS[1:]:
         values[name] = None if values[name] is None else normalized_text(values[name])
     for name in TIME_COLUMNS:
         values[name] = _sqlite_time(values[name])
     digest, changed_at = row_write.row.digest, _sqlite_time(row_write.changed_at)
-    return [
-        *values.values(),
-        row_write.facet_id,
-        digest,
-        changed_at,
-        _sqlite_time(occurred_at),
-        _sqlite_time(now),
-    ]
+    occurred_at = values["created_at"] or seen_at
+    return [*values.values(), row_write.facet_id, digest, changed_at, occurred_at, seen_at]
 
 
 def _sqlite_time(value: datetime | None) -> str | None:
