@@ -1,10 +1,13 @@
-"""Model fields for exact amounts on PostgreSQL and SQLite, and the text forms in which SQLite stores them."""
+"""Model fields for exact amounts on PostgreSQL and SQLite, and the text forms in which SQLite stores them; and for JSON
+that somebody may have altered.
+"""
 
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.fields.json import KeyTransform
 from django.utils.translation import gettext_noop
 
 from payments_gateway.money import format_plain
@@ -109,3 +112,25 @@ def normalized_text(number: Decimal) -> str:
 
 EXACT = Context(prec=100)
 """The decimal context for adding amounts one by one: more digits than any sum has."""
+
+
+class TolerantJSONField(models.JSONField):
+    """JSON that is loaded as `{}` if it was altered so that Python cannot read it, such as a number of 5,000 digits.
+
+    So that such a row fails no list, and is refused and reported like any other that was altered. Only for what a
+    digest or a seal covers, or what is only shown: nothing may be decided by `{}`.
+    """
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        try:
+            loaded = super().from_db_value(value, expression, connection)
+        except (ValueError, RecursionError):
+            return {}
+        # Django returns the text itself if it is no JSON, which SQLite may have; of a part of the JSON, as it should.
+        is_text = loaded is value and isinstance(value, str) and not isinstance(expression, KeyTransform)
+        return {} if is_text else loaded
+
+    def deconstruct(self) -> Any:
+        """As JSONField: the column is the same."""
+        name, _path, args, kwargs = super().deconstruct()
+        return name, "django.db.models.JSONField", args, kwargs

@@ -1,4 +1,6 @@
-"""Money in the database: the same number comes back on either engine, is found again, and is sorted by its value."""
+"""Money in the database: the same number comes back on either engine, is found again, and is sorted by its value. And
+JSON that somebody altered.
+"""
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
@@ -6,11 +8,17 @@ from decimal import Decimal, localcontext
 import pytest
 from django.core.exceptions import FieldError
 from django.db import connection, transaction
+from django.db.models import JSONField, Value
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField, normalized_text
 from backoffice.core.web.formatting import format_amount
 from backoffice.ledger.models import Balance, DayTotal, Facet, Transaction
+from backoffice.operations.models.operations import Operation
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.forgeries import UNREADABLE_JSON, stored_json
 
 pytestmark = pytest.mark.django_db
 
@@ -244,3 +252,32 @@ def test_a_sum_of_the_largest_amounts_fits() -> None:
     assert f"{kept_total.amount:f}" == "29999999999999999999999.999999999999999997"
     assert kept_total.fee == Decimal("-0.5")
     assert DecimalSumField().get_prep_value(Decimal("1E+41")) == Decimal("1E+41")
+
+
+def test_json_that_python_cannot_read_is_loaded_as_empty(preparer: User) -> None:
+    operation = factories.prepared(preparer)
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(payload=stored_json(UNREADABLE_JSON))
+    assert Operation.objects.get().payload == {}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000 + "]" * 100_000, "{", "text"])
+def test_what_is_nested_too_deeply_or_no_json_is_loaded_as_empty(text: str) -> None:
+    column = Operation._meta.get_field("payload")
+    assert column.from_db_value(text, None, connection) == {}
+
+
+@pytest.mark.parametrize("value", [{"a": "text", "b": 1.5}, ["text"], "text", "{", 5, None])
+def test_other_json_is_loaded_as_it_is(preparer: User, value: object) -> None:
+    operation = factories.prepared(preparer)
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(closing_reason=Value(value, JSONField()))
+    assert Operation.objects.get().closing_reason == value
+
+
+def test_a_part_of_json_is_loaded_as_it_is(preparer: User) -> None:
+    factories.prepared(preparer)
+    [payload] = Operation.objects.values_list("payload", flat=True)
+    parts = ("currency", "account_number")
+    [read] = Operation.objects.values_list(*(f"payload__{part}" for part in parts))
+    assert read == tuple(payload[part] for part in parts)

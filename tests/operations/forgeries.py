@@ -17,7 +17,7 @@ from backoffice.operations.approval import requirements
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
+from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, content_digest
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
 from tests.append_only.triggers import lifted
@@ -47,10 +47,11 @@ UNREADABLE_JSON = "1" * 5000
 """Valid JSON for both databases, of which Python makes no value: a number with too many digits."""
 
 
-def make_unreadable(operation: Operation) -> None:
-    """Replace the payload by what cannot be read, past the triggers."""
+def make_unreadable(row: Operation | Attempt | Release, column: str = "payload") -> None:
+    """Replace this JSON of the row by what cannot be read, past the triggers."""
+    setattr(row, column, stored_json(UNREADABLE_JSON))
     with lifted(connection):
-        Operation.objects.filter(pk=operation.pk).update(payload=_stored_json(UNREADABLE_JSON))
+        row.save(update_fields=[column])
 
 
 def make_entry_unreadable(entry: Entry) -> None:
@@ -60,12 +61,12 @@ def make_entry_unreadable(entry: Entry) -> None:
     with lifted(connection), connection.cursor() as cursor:
         if is_sqlite:
             cursor.execute("PRAGMA ignore_check_constraints = ON")
-        Entry.objects.filter(pk=entry.pk).update(detail=_stored_json(text))
+        Entry.objects.filter(pk=entry.pk).update(detail=stored_json(text))
         if is_sqlite:
             cursor.execute("PRAGMA ignore_check_constraints = OFF")
 
 
-def _stored_json(text: str) -> Cast:
+def stored_json(text: str) -> Cast:
     return Cast(Value(text, output_field=TextField()), JSONField())
 
 

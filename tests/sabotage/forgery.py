@@ -16,6 +16,20 @@ _ROWS = "tests/accounts/test_altered_rows.py::"
 
 FORGERY = (
     Safeguard(
+        "an operation whose content was replaced by what Python cannot read fails no list",
+        "backoffice.core.fields:TolerantJSONField.from_db_value",
+        {"except (ValueError, RecursionError):": "except ZeroDivisionError:"},
+        "tests/operations/pages/test_forged_rows.py"
+        "::test_an_operation_that_cannot_be_loaded_fails_no_page[approver-payload]",
+    ),
+    Safeguard(
+        "an attempt whose content cannot be read is no match",
+        "backoffice.operations.reconciliation.rules:_recipient_differences",
+        {"        yield difference(DifferenceCode.CONTENT_UNREADABLE)\n": ""},
+        "tests/operations/reconciliation/test_runner.py"
+        "::test_an_attempt_of_unreadable_content_is_reported_and_ends_no_other_comparison",
+    ),
+    Safeguard(
         "who was deactivated and reactivated in the database alone does not decide",
         "backoffice.operations.policy:_entitled_person",
         {
@@ -292,7 +306,7 @@ FORGERY = (
         "backoffice.operations.monitoring.integrity_checks:_compared",
         {"            if _concerns_no_row(exc):\n": "            if exc:\n"},
         "tests/operations/monitoring/test_unreadable_rows.py"
-        "::test_an_unreadable_operation_is_reported_and_hides_no_other",
+        "::test_an_unreadable_release_is_reported_and_hides_no_other",
     ),
     Safeguard(
         "an operation that cannot be read is reported, also while it is skipped",
@@ -306,14 +320,14 @@ FORGERY = (
         "backoffice.operations.reconciliation.runner:_with_operations",
         {"    except UNREADABLE as exc:\n": "    except NotImplementedError as exc:\n"},
         "tests/operations/reconciliation/test_runner.py"
-        "::test_an_attempt_that_cannot_be_read_is_reported_and_ends_no_other_comparison",
+        "::test_an_attempt_that_cannot_be_read_is_compared_like_the_others_and_has_its_incident",
     ),
     Safeguard(
         "an attempt that cannot be read has its incident",
         "backoffice.operations.reconciliation.store:_raise_incident_once",
         {'found.defer(*attempt_json("attempt__"))': "found"},
         "tests/operations/reconciliation/test_runner.py"
-        "::test_an_attempt_that_cannot_be_read_is_reported_and_ends_no_other_comparison",
+        "::test_an_attempt_that_cannot_be_read_is_compared_like_the_others_and_has_its_incident",
     ),
     Safeguard(
         "a release that cannot be checked is deleted when the database was restored",

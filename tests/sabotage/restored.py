@@ -171,13 +171,13 @@ RESTORED = (
         "the deletion of a release that cannot be checked is in the audit log",
         "backoffice.operations.delivery.release:delete_unchecked_release",
         {"    if not deleted:\n": "    if deleted:\n"},
-        f"{_TESTS}test_a_release_of_unreadable_content_is_deleted_with_an_entry",
+        f"{_TESTS}test_a_release_that_cannot_be_read_is_deleted_with_an_entry",
     ),
     Safeguard(
         "a lost attempt of unreadable content does not roll back the finding",
         f"{_CHECK}:_log_lost",
         {'.only("reference", "sentence")': ".all()"},
-        f"{_TESTS}test_a_release_of_unreadable_content_is_deleted_with_an_entry",
+        f"{_TESTS}test_a_release_that_cannot_be_read_is_deleted_with_an_entry",
     ),
     Safeguard(
         "what a journal proves is not sent after payments are resumed",

@@ -23,7 +23,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
 from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.core.encryption import SealedRow
-from backoffice.core.fields import ExactDecimalField, normalized_text
+from backoffice.core.fields import ExactDecimalField, TolerantJSONField, normalized_text
 from backoffice.core.web.formatting import in_words
 from backoffice.core.web.request_context import set_operation
 from backoffice.operations.errors import ContentUnreadableError
@@ -122,7 +122,7 @@ class Operation(SealedRow):
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     reference = models.CharField(max_length=12, unique=True)
     kind = models.CharField(max_length=32)
-    payload = models.JSONField()
+    payload = TolerantJSONField()
     digest = models.CharField(max_length=64)
     sentence = models.CharField(max_length=300)
     currency = models.CharField(max_length=12, blank=True)
@@ -136,12 +136,12 @@ class Operation(SealedRow):
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     # See `reason_codes.ClosingReason`; empty if there is none.
-    closing_reason = models.JSONField(default=dict)
+    closing_reason = TolerantJSONField(default=dict)
     approvals_needed = models.PositiveSmallIntegerField()
-    rule = models.JSONField()  # an ApprovalRule with its parameters
+    rule = TolerantJSONField()  # an ApprovalRule with its parameters
     # The version of the approval policy; null for the rules of SECOND_APPROVAL_ABOVE.
     policy_version = models.PositiveIntegerField(null=True, editable=False)
-    levels = models.JSONField(null=True, editable=False)  # null if an earlier release prepared it
+    levels = TolerantJSONField(null=True, editable=False)  # null if an earlier release prepared it
 
     preparer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="operations_prepared")
     prepared_from = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="copies")

@@ -195,6 +195,7 @@ class DifferenceCode(TextChoices):
     MAY_BE_UNKNOWN_OPERATION = "may_be_unknown_operation"  # operations
     DIRECTION_NOT_PROVIDED = "direction_not_provided"
     STATUS = "status"  # provider
+    CONTENT_UNREADABLE = "content_unreadable"
     NOT_COMPARABLE = "not_comparable"
 
 
@@ -293,6 +294,9 @@ _DIFFERENCE_WORDS: dict[str, Callable[[Difference], str]] = {
     DifferenceCode.MAY_BE_UNKNOWN_OPERATION: _may_be_unknown_operation,
     DifferenceCode.DIRECTION_NOT_PROVIDED: lambda _found: gettext("direction not provided"),
     DifferenceCode.STATUS: _status,
+    DifferenceCode.CONTENT_UNREADABLE: lambda _found: gettext(
+        "this version of Countersign cannot read the operation's content"
+    ),
     DifferenceCode.NOT_COMPARABLE: lambda _found: gettext(
         "could not be compared; the server log has the details"
     ),

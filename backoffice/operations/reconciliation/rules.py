@@ -183,7 +183,12 @@ def _differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
 
 def _recipient_differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
     """Differences in the recipient and other match fields; money is compared by `_differences`."""
-    for field_match in _match_fields(attempt, listed) or ():
+    try:
+        found = _match_fields(attempt, listed)
+    except ContentUnreadableError:
+        yield difference(DifferenceCode.CONTENT_UNREADABLE)
+        return
+    for field_match in found or ():
         if field_match.matches is False and field_match.field not in _COMPARED_ELSEWHERE:
             name = field_match.field.value
             yield difference(
@@ -192,14 +197,9 @@ def _recipient_differences(attempt: Attempt, listed: Transaction) -> Iterator[Di
 
 
 def _match_fields(attempt: Attempt, listed: Transaction) -> list[FieldMatch] | None:
-    """The fields by which its kind matches a transaction; None if it has none, or its content is unreadable."""
-    try:
-        kind, payload = read_content(attempt.operation)
-    except ContentUnreadableError:
-        return None
-    if not isinstance(kind, MoneyKind):
-        return None
-    return kind.match_fields(payload, listed.as_record())
+    """The fields by which its kind matches a transaction; None if it has none. Raises ContentUnreadableError."""
+    kind, payload = read_content(attempt.operation)
+    return kind.match_fields(payload, listed.as_record()) if isinstance(kind, MoneyKind) else None
 
 
 def _numbers(code: DifferenceCode, local: Decimal, provider: Decimal, currency: str) -> Difference:
@@ -238,5 +238,8 @@ def _is_in_search_window(attempt: Attempt, listed: Transaction) -> bool:
 
 
 def _all_fields_match(attempt: Attempt, listed: Transaction) -> bool:
-    fields = _match_fields(attempt, listed)
+    try:
+        fields = _match_fields(attempt, listed)
+    except ContentUnreadableError:
+        return False
     return fields is not None and all(field_match.matches is not False for field_match in fields)

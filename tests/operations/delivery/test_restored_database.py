@@ -564,6 +564,27 @@ def test_a_release_that_cannot_be_checked_does_not_hide_it(
     assert not Release.objects.exists()
 
 
+def test_a_release_that_cannot_be_read_is_deleted_with_an_entry(
+    lost: Operation, preparer: User, approver: User
+) -> None:
+    other = factories.release(factories.approved(preparer, approver, amount="61.00"), approver)
+    for release in Release.objects.all():
+        make_unreadable(release, "look_alikes")
+    restore_check.compare_with_journals()
+    assert is_paused()
+    assert Incident.objects.get().kind == IncidentKind.DATABASE_RESTORED
+    assert not Release.objects.exists()
+    refused = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED)
+    assert {entry.target_id for entry in refused} == {str(lost.pk), str(other.pk)}
+    assert refused.get(target_id=str(other.pk)).detail == {
+        "attempted": "send",
+        "refusal": {"code": "database_restored"},
+        "status": "approved",
+        "notified": [approver.pk],
+        "not_checked": "ValueError",
+    }
+
+
 def test_a_release_of_unreadable_content_is_deleted_with_an_entry(
     lost: Operation, preparer: User, approver: User
 ) -> None:
@@ -572,7 +593,9 @@ def test_a_release_of_unreadable_content_is_deleted_with_an_entry(
         make_unreadable(one)
     restore_check.compare_with_journals()
     assert is_paused()
-    assert Incident.objects.get().kind == IncidentKind.DATABASE_RESTORED
+    assert Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED).count() == 1
+    altered = Incident.objects.filter(kind=IncidentKind.ALTERED_RECORD)
+    assert {incident.operation for incident in altered} == {lost, other}
     assert not Release.objects.exists()
     refused = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED)
     assert {entry.target_id for entry in refused} == {str(lost.pk), str(other.pk)}
@@ -580,10 +603,9 @@ def test_a_release_of_unreadable_content_is_deleted_with_an_entry(
     assert (entry.target_type, entry.target_label) == ("operations.operation", str(other))
     assert entry.detail == {
         "attempted": "send",
-        "refusal": {"code": "database_restored"},
+        "refusal": {"code": "log_mismatch"},
         "status": "approved",
         "notified": [approver.pk],
-        "not_checked": "ValueError",
     }
 
 

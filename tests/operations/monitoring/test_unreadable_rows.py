@@ -110,6 +110,19 @@ def test_an_unreadable_operation_is_reported_and_hides_no_other(history: dict[st
         assert found["content_changed"]["references"] == [unreadable.reference]
         assert not any("error" in violation for violation in found.values())
     assert not Release.objects.filter(operation=altered).exists()
+    incidents = Incident.objects.filter(kind=IncidentKind.ALTERED_RECORD)
+    assert {incident.operation for incident in incidents} == {unreadable, altered}
+
+
+def test_an_unreadable_release_is_reported_and_hides_no_other(history: dict[str, Operation]) -> None:
+    unreadable, altered = history["released"], history["approved"]
+    make_unreadable(Release.objects.get(operation=unreadable), "look_alikes")
+    alter_content(altered, amount="9000.00")
+    both = sorted([unreadable.reference, altered.reference])
+    for _ in range(2):  # also while the unreadable one is skipped
+        found = inspect(full=False).violations
+        assert found["altered_record"]["references"] == both
+        assert "error" not in found["altered_record"]
     assert Incident.objects.get(kind=IncidentKind.ALTERED_RECORD).operation == altered
 
 

@@ -22,7 +22,8 @@ from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.forgeries import forge_entry
+from tests.operations.batches import payouts
+from tests.operations.forgeries import UNREADABLE_JSON, forge_entry, stored_json
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
@@ -256,3 +257,28 @@ def test_an_unknown_outcome_ends_no_page(reader: Client, operation: Operation) -
     factories.attempt(operation, outcome="forged", closed_at=timezone.now())
     assert operation.reference in shown_at(reader, operation.get_absolute_url())
     assert operation.reference in shown_at(reader, reverse("operations:receipt", args=[operation.pk]))
+
+
+@pytest.mark.parametrize("column", ["payload", "rule", "levels", "closing_reason"])
+@pytest.mark.parametrize("role", ["preparer", "approver", "administrator"])
+def test_an_operation_that_cannot_be_loaded_fails_no_page(
+    request: pytest.FixtureRequest,
+    sign_in: SignIn,
+    preparer: User,
+    approver: User,
+    role: str,
+    column: str,
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    altered, other = factories.prepared(preparer), factories.prepared_to_another_account(preparer)
+    unreadable = {column: stored_json(UNREADABLE_JSON)}
+    with lifted(connection):
+        Operation.objects.filter(pk__in=[altered.pk, batch.pk]).update(**unreadable)
+    reader = sign_in(Client(), request.getfixturevalue(role))
+    assert shown_at(reader, reverse("operations:overview"))
+    listed = shown_at(reader, f"{reverse('operations:list')}?tab=all")
+    assert altered.reference in listed
+    assert other.reference in listed
+    for address in (altered.get_absolute_url(), reverse("operations:batch", args=[batch.pk])):
+        is_named = "cannot read the content" in shown_at(reader, address)
+        assert is_named == (column == "payload")

@@ -345,7 +345,22 @@ def test_only_attempts_near_each_row_are_compared(preparer: User) -> None:
     assert runner._closed_attempts_near(rows)["NGN", AMOUNT] == [old, new]
 
 
-def test_an_attempt_that_cannot_be_read_is_reported_and_ends_no_other_comparison(preparer: User) -> None:
+def test_an_attempt_that_cannot_be_read_is_compared_like_the_others_and_has_its_incident(
+    preparer: User,
+) -> None:
+    unreadable, _ = sent(preparer, "T-1"), sent(preparer, "T-2")
+    listed("T-1", amount=AMOUNT + 1)
+    listed("T-2")
+    make_unreadable(unreadable, "responses")
+    for _ in range(2):
+        reconcile()
+        found = dict(Comparison.objects.values_list("transaction__transaction_id", "result"))
+        assert found == {"T-1": "mismatched", "T-2": "matched"}
+    incident = Incident.objects.get(kind=IncidentKind.RECORD_MISMATCH)
+    assert incident.operation_id == unreadable.operation_id
+
+
+def test_an_attempt_of_unreadable_content_is_reported_and_ends_no_other_comparison(preparer: User) -> None:
     unreadable, _ = sent(preparer, "T-1"), sent(preparer, "T-2")
     for name in ("T-1", "T-2", "T-3"):
         listed(name)
@@ -355,6 +370,6 @@ def test_an_attempt_that_cannot_be_read_is_reported_and_ends_no_other_comparison
         found = dict(Comparison.objects.values_list("transaction__transaction_id", "result"))
         assert found == {"T-1": "mismatched", "T-2": "matched", "T-3": "unrecognised"}
     compared = Comparison.objects.get(attempt=unreadable)
-    assert compared.differences == [{"code": DifferenceCode.NOT_COMPARABLE}]
+    assert compared.differences == [{"code": DifferenceCode.CONTENT_UNREADABLE}]
     incident = Incident.objects.get(kind=IncidentKind.RECORD_MISMATCH)
     assert incident.operation_id == unreadable.operation_id

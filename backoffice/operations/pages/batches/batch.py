@@ -33,7 +33,7 @@ from backoffice.operations.batches.summary import (
     may_send_rows,
     status_of,
 )
-from backoffice.operations.errors import OperationError
+from backoffice.operations.errors import ContentUnreadableError, OperationError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Operation
@@ -156,7 +156,7 @@ def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
         "summary": summary,
         "status": status_of(operation, summary),
         "batch": operation.batch,
-        "payload": read_content(operation)[1],
+        "payload": _payload(operation),
         "progress": progress,
         "by_status": [
             (status, status.label, n, _VIEW_OF.get(status)) for status, n in progress.by_status.items()
@@ -168,6 +168,14 @@ def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
         "seen": f"{operation.status}.{(summary or progress).fingerprint}.{marks}{_mark(bulk_release)}",
         "polls": bool(is_moving),
     }
+
+
+def _payload(operation: Operation) -> Any:
+    """The content of the batch; None if it cannot be read."""
+    try:
+        return read_content(operation)[1]
+    except ContentUnreadableError:
+        return None
 
 
 def _mark(open_bulk_release: OpenBulkRelease | None) -> str:
