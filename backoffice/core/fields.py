@@ -1,5 +1,5 @@
-"""Model fields for exact amounts on PostgreSQL and SQLite, and the text forms in which SQLite stores them; and for JSON
-that somebody may have altered.
+"""Model fields: exact amounts on PostgreSQL and SQLite, with the text forms in which SQLite stores them, and JSON that
+can always be loaded.
 """
 
 from decimal import Context, Decimal, InvalidOperation
@@ -126,7 +126,7 @@ class TolerantJSONField(models.JSONField):
             loaded = super().from_db_value(value, expression, connection)
         except (ValueError, RecursionError):
             return {}
-        # Django returns the text itself if it is no JSON, which SQLite may have; of a part of the JSON, as it should.
+        # Django returns a text that is no JSON as it is. SQLite may have one; a part of a JSON may rightly be one.
         is_text = loaded is value and isinstance(value, str) and not isinstance(expression, KeyTransform)
         return {} if is_text else loaded
 
