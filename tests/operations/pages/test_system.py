@@ -8,6 +8,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -20,6 +21,7 @@ from backoffice.audit.log import record
 from backoffice.audit.models import CheckpointDestination, LastVerification
 from backoffice.audit.verification import ChainFault, FaultCode
 from backoffice.operations.models.monitoring import Heartbeat, Inspection
+from tests.append_only.triggers import lifted
 
 pytestmark = pytest.mark.django_db
 SYSTEM = reverse("operations:system")
@@ -51,6 +53,17 @@ def test_it_shows_versions_and_the_newest_entry(reader: Client, settings: Settin
     assert f"Countersign {settings.VERSION} Django 5.2" in text
     assert f"Newest entry {newest.position} · less than 1 min Hash {newest.hash}" in text
     assert "Last verified Not yet" in text
+
+
+@pytest.mark.parametrize("stored", ["infinity", "294276-01-01 00:00:00+00"])
+def test_it_names_the_newest_entry_if_its_time_cannot_be_read(reader: Client, stored: str) -> None:
+    LastVerification.objects.create(pk=1, at=timezone.now(), verified=2, newest_hash="0" * 64)
+    position = record(Action.OPERATION_PREPARED, actor=None, target="W-1").position
+    with lifted(connection), connection.cursor() as cursor:
+        cursor.execute("UPDATE audit_entry SET at = %s WHERE position = %s", [stored, position])
+    text = shown(reader)
+    assert f"Newest entry {position} · Entry {position} of the audit log cannot be read. Hash" in text
+    assert "2 entries" in text
 
 
 def test_it_warns_if_the_head_is_not_stored_elsewhere(reader: Client) -> None:

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.checkpoints import DeliveryStatus, destination_states, public_keys
 from backoffice.audit.models import Entry, LastVerification
+from backoffice.audit.reading import UNREADABLE
 from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
 from backoffice.core.gateway import OtpMode, otp_mode
@@ -63,7 +64,7 @@ def system(request: StaffRequest) -> HttpResponse:
     """The state of the installation. It shows no secret."""
     now = timezone.now()
     head = _head()
-    chain_fault = in_words(fault_sentence, head.fault) if head and head.fault else ""
+    chain_fault = in_words(fault_sentence, head["fault"]) if head and head["fault"] else ""
     destinations, health, processes = destination_states(now), system_health(), Processes()
     jobs = list(Heartbeat.objects.order_by("job"))
     late = [job.job for job in jobs if job.at is not None and now - job.at > JOB_LATE_AFTER]
@@ -104,15 +105,21 @@ def _pruned_tables() -> list[TableRetention]:
 
 
 def _head() -> Any:
-    """The newest entry of the audit log, with the result of the last verification; None if there is no entry."""
+    """The newest entry of the audit log, as a mapping with the result of the last verification; None without entries.
+    Without its time if that was altered so that it cannot be read.
+    """
     last = LastVerification.objects.filter(pk=1)
     verification = {
         "verified_at": Subquery(last.values("at")),
         "verified": Subquery(last.values("verified")),
         "fault": Subquery(last.values("fault")),
     }
-    newest = Entry.objects.only("position", "hash", "at").order_by("-position")
-    return newest.annotate(**verification).first()
+    newest = Entry.objects.order_by("-position").annotate(**verification)
+    names = ("position", "hash", *verification)
+    try:
+        return newest.values("at", *names).first()
+    except UNREADABLE:
+        return newest.values(*names).first()
 
 
 def _otp() -> dict[str, Any]:
