@@ -1,5 +1,5 @@
-"""Money in the database: the same number comes back on either engine, is found again, and is sorted by its value. And
-JSON that somebody altered.
+"""Money in the database: the same number comes back on either engine, is found again, and is sorted by its value. JSON
+in the database: it can be loaded even if it was altered.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from backoffice.ledger.models import Balance, DayTotal, Facet, Transaction
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.forgeries import UNREADABLE_JSON, stored_json
+from tests.operations.forgeries import make_unreadable
 
 pytestmark = pytest.mark.django_db
 
@@ -255,9 +255,7 @@ def test_a_sum_of_the_largest_amounts_fits() -> None:
 
 
 def test_json_that_python_cannot_read_is_loaded_as_empty(preparer: User) -> None:
-    operation = factories.prepared(preparer)
-    with lifted(connection):
-        Operation.objects.filter(pk=operation.pk).update(payload=stored_json(UNREADABLE_JSON))
+    make_unreadable(factories.prepared(preparer))
     assert Operation.objects.get().payload == {}
 
 

@@ -49,7 +49,7 @@ UNREADABLE_JSON = "1" * 5000
 
 def make_unreadable(row: Operation | Attempt | Release, column: str = "payload") -> None:
     """Replace this JSON of the row by what cannot be read, past the triggers."""
-    setattr(row, column, stored_json(UNREADABLE_JSON))
+    setattr(row, column, _stored_json(UNREADABLE_JSON))
     with lifted(connection):
         row.save(update_fields=[column])
 
@@ -61,12 +61,12 @@ def make_entry_unreadable(entry: Entry) -> None:
     with lifted(connection), connection.cursor() as cursor:
         if is_sqlite:
             cursor.execute("PRAGMA ignore_check_constraints = ON")
-        Entry.objects.filter(pk=entry.pk).update(detail=stored_json(text))
+        Entry.objects.filter(pk=entry.pk).update(detail=_stored_json(text))
         if is_sqlite:
             cursor.execute("PRAGMA ignore_check_constraints = OFF")
 
 
-def stored_json(text: str) -> Cast:
+def _stored_json(text: str) -> Cast:
     return Cast(Value(text, output_field=TextField()), JSONField())
 
 

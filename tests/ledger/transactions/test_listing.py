@@ -15,6 +15,7 @@ from backoffice.ledger.transactions import filters, names, query_planner
 from backoffice.ledger.transactions.filters import NEWEST_FIRST, ORDERS, TransactionFilter
 from backoffice.ledger.transactions.listing import TransactionCount, transaction_count, transaction_page
 from backoffice.ledger.transactions.query_planner import FilterTooBroadError
+from backoffice.ledger.transactions.sql import IndexScan
 from tests.ledger.stored_transactions import AT, store, stored, unsaved
 
 pytestmark = pytest.mark.django_db
@@ -188,6 +189,22 @@ def test_the_limits_change_page_ends_only(
         there = forwards(chosen, order)
         assert ids(there) == expected(rows, chosen, order), (order, there)
         assert ids(backwards(chosen, there[-1], order)) == expected(rows, chosen, order)
+
+
+@on_postgresql
+def test_the_scan_in_list_order_is_not_counted_first(
+    rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_small(scan: IndexScan) -> bool:
+        counted.append(scan.order)
+        return False
+
+    counted: list[Order] = []
+    monkeypatch.setattr(query_planner, "PROBED_ROWS", 3)
+    monkeypatch.setattr(query_planner, "_is_small", is_small)
+    chosen = TransactionFilter(since=day(30), min_amount=Decimal(10**9))
+    transaction_page(chosen, order=NEWEST_FIRST, cursor=None, size=SIZE)
+    assert counted == [("-amount", "-id")]
 
 
 def test_random_filters_match_a_python_reference(rows: list[Transaction]) -> None:

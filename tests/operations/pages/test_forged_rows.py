@@ -23,7 +23,7 @@ from backoffice.operations.models.reason_codes import IncidentKind
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.batches import payouts
-from tests.operations.forgeries import UNREADABLE_JSON, forge_entry, stored_json
+from tests.operations.forgeries import forge_entry, make_unreadable
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
@@ -271,9 +271,8 @@ def test_an_operation_that_cannot_be_loaded_fails_no_page(
 ) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(2))
     altered, other = factories.prepared(preparer), factories.prepared_to_another_account(preparer)
-    unreadable = {column: stored_json(UNREADABLE_JSON)}
-    with lifted(connection):
-        Operation.objects.filter(pk__in=[altered.pk, batch.pk]).update(**unreadable)
+    for one in (altered, batch):
+        make_unreadable(one, column)
     reader = sign_in(Client(), request.getfixturevalue(role))
     assert shown_at(reader, reverse("operations:overview"))
     listed = shown_at(reader, f"{reverse('operations:list')}?tab=all")
