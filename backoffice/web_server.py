@@ -12,9 +12,13 @@ import os
 import re
 import resource
 import socket
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import lru_cache
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any
 
 from django.conf import settings
@@ -109,6 +113,7 @@ class Connection(HTTPChannel):
     waiting_since = 0.0  # for the rest of the current request
     has_been_used = False
     head_is_complete = False
+    is_set_aside = False  # sent something that is not read before a thread has served what it sent earlier
 
     def parser_class(self, adj: Adjustments) -> _Parser:  # type: ignore[override]
         """The parser of a request. waitress calls this attribute as a class."""
@@ -133,6 +138,22 @@ class Connection(HTTPChannel):
             self.waiting_since = time.time()
         self.head_is_complete = head_is_complete
         return going_on
+
+    def service(self) -> None:
+        """Serve the first request, in one of the threads."""
+        _served.connection = self
+        super().service()
+
+    def set_aside_if_busy(self) -> bool:
+        """Whether nothing can be read or written now. The thread that serves the connection then wakes the loop."""
+        with self.requests_lock:  # under which that thread removes the request
+            self.is_set_aside = not (self.readable() or self.writable())
+        return self.is_set_aside
+
+    @property
+    def needs_loop(self) -> bool:
+        """Whether the loop has to do something that it does not learn from the socket as it is registered."""
+        return bool(self.is_set_aside or self.total_outbufs_len or self.will_close or self.close_when_flushed)
 
     def handle_close(self) -> None:
         """Close the connection, and delete what was received of a body."""
@@ -169,11 +190,90 @@ class Connection(HTTPChannel):
         return BODY_SECONDS + int(self.request.content_length) / BODY_BYTES_PER_SECOND
 
 
+_served = threading.local()
+"""`connection`: which one the current thread serves."""
+
+
+class Sockets(dict[int, Any]):
+    """The open sockets of one process, by descriptor: waitress's listeners, connections and pipes.
+
+    Each stays registered with the operating system, so a turn of the loop takes as long as there is something to do.
+    waitress's own loop asks every socket at every turn what it waits for, and is woken after every request.
+
+    A connection also stays registered while a thread serves it. What a client sends meanwhile sets it aside.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = DefaultSelector()
+        self._woken_for: deque[Connection] = deque()
+
+    def __setitem__(self, descriptor: int, one: Any) -> None:
+        super().__setitem__(descriptor, one)
+        self._selector.register(descriptor, EVENT_READ, one)
+
+    def __delitem__(self, descriptor: int) -> None:
+        super().__delitem__(descriptor)
+        if descriptor in self._selector.get_map():
+            self._selector.unregister(descriptor)
+
+    def turn(self, timeout: float) -> None:
+        """Wait for at most so many seconds until something can be read or written, and do that."""
+        for key, events in self._selector.select(timeout):
+            if self.get(key.fd) is not key.data:
+                continue  # closed in this turn; the descriptor may be that of another socket already
+            if isinstance(key.data, Connection) and key.data.set_aside_if_busy():
+                self._selector.unregister(key.fd)
+                continue
+            possible = events & _wanted_events(key.data)
+            if possible & EVENT_READ:
+                wasyncore.read(key.data)
+            if possible & EVENT_WRITE:
+                wasyncore.write(key.data)
+            self.register(key.data)
+        while self._woken_for:
+            connection = self._woken_for.popleft()
+            connection.is_set_aside = False
+            self.register(connection)
+
+    def register(self, one: Any) -> None:
+        """Wait for what this socket needs now, if it is open. Only the loop's thread may call it."""
+        descriptor = one._fileno
+        if self.get(descriptor) is not one:
+            return
+        key = self._selector.get_map().get(descriptor)
+        wanted = _wanted_events(one)
+        if not wanted and isinstance(one, Connection):
+            wanted = EVENT_READ  # although a thread serves it
+        if key is None and wanted:
+            self._selector.register(descriptor, wanted, one)
+        elif key is not None and not wanted:
+            self._selector.unregister(descriptor)
+        elif key is not None and key.events != wanted:
+            self._selector.modify(descriptor, wanted, one)
+
+    def wake_for(self, connection: Connection) -> None:
+        """Have the next turn register this connection again. Any thread may call it, and wakes the loop afterwards."""
+        self._woken_for.append(connection)
+
+
+def _wanted_events(one: Any) -> int:
+    is_written = one.writable() and not one.accepting
+    return (EVENT_READ if one.readable() else 0) | (EVENT_WRITE if is_written else 0)
+
+
 class _Limits:
     """What both kinds of listening sockets do alike. A mix-in for waitress's servers."""
 
     channel_class = Connection
     active_channels: dict[int, Connection]
+    _map: Any  # the `Sockets`
+
+    def pull_trigger(self) -> None:
+        """Wake the loop if it has to do something for the connection that the current thread serves."""
+        if _served.connection.needs_loop:
+            self._map.wake_for(_served.connection)
+            super().pull_trigger()  # type: ignore[misc]
 
     def maintenance(self, now: float) -> None:
         """Nothing: `BufferingWorker` closes connections, between two turns of the loop."""
@@ -213,45 +313,46 @@ class BufferingWorker(Worker):
         if self.cfg.is_ssl:
             raise RuntimeError("This server speaks no TLS: a proxy in front of it does.")
         _raise_descriptor_limit()
-        connections: dict[int, wasyncore.dispatcher] = {}
+        sockets = Sockets()
         threads = ThreadedTaskDispatcher()
         threads.set_thread_count(self.cfg.threads)
-        servers = list(self._servers(connections, threads))
-        self._loop(connections, servers)
-        self._finish(connections, servers)
+        servers = list(self._servers(sockets, threads))
+        self._loop(sockets, servers)
+        self._finish(sockets, servers)
         threads.shutdown(timeout=1)
-        wasyncore.close_all(connections)
+        wasyncore.close_all(sockets)
 
-    def _loop(self, connections: dict[int, wasyncore.dispatcher], servers: list[Any]) -> None:
-        checked_at = 0.0
-        while self.alive and self.ppid == os.getppid():
-            wasyncore.loop(timeout=_LOOP_SECONDS, use_poll=True, map=connections, count=1)
-            if time.monotonic() - checked_at < _LOOP_SECONDS and len(connections) <= _allowed_connections():
+    def _loop(self, sockets: Sockets, servers: list[Any]) -> None:
+        checked_at, allowed = 0.0, _allowed_connections()
+        while self.alive:
+            sockets.turn(_LOOP_SECONDS)
+            if time.monotonic() - checked_at < _LOOP_SECONDS and len(sockets) <= allowed:
                 continue
             checked_at = time.monotonic()
             self.notify()
+            if self.ppid != os.getppid():
+                return
             for server in servers:
                 server.close_overdue()
+                sockets.register(server)
 
-    def _finish(self, connections: dict[int, wasyncore.dispatcher], servers: list[Any]) -> None:
+    def _finish(self, sockets: Sockets, servers: list[Any]) -> None:
         """Accept nothing more, and end once every request that has arrived is answered."""
         for server in servers:
             server.accepting = False
         until = time.monotonic() + self.cfg.graceful_timeout
         while time.monotonic() < until and not all(server.is_idle for server in servers):
             self.notify()
-            wasyncore.loop(timeout=0.1, use_poll=True, map=connections, count=1)
+            sockets.turn(0.1)
 
-    def _servers(
-        self, connections: dict[int, wasyncore.dispatcher], threads: ThreadedTaskDispatcher
-    ) -> Iterator[Any]:
+    def _servers(self, sockets: Sockets, threads: ThreadedTaskDispatcher) -> Iterator[Any]:
         adjustments = _adjustments()
         for listener in self.sockets:
             found: socket.socket = listener.sock
             kind = _UnixServer if found.family == socket.AF_UNIX else _TcpServer
             yield kind(
                 self.wsgi,
-                connections,
+                sockets,
                 _sock=found,
                 dispatcher=threads,
                 adj=adjustments,
@@ -282,6 +383,7 @@ def _longest_body(path: str) -> int:
     return MAX_BODY_BYTES if _PATHS_OF_UPLOADS.fullmatch(path) else MAX_FORM_BYTES
 
 
+@lru_cache
 def _with_limit(options: Adjustments, longest_body: int) -> Adjustments:
     changed = copy.copy(options)
     changed.max_request_body_size = longest_body + 1  # waitress refuses what reaches it

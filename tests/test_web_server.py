@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import pytest
 from django.forms import CharField
 from django.urls import URLPattern, URLResolver, get_resolver
 from gunicorn.config import Config
+from waitress.channel import HTTPChannel
 
 from backoffice import web_server
 from backoffice.governance.policy_recipients import ListsForm
@@ -87,6 +89,7 @@ def ended(connection: socket.socket) -> bytes:
     return received
 
 
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: "
 HALF_A_BODY = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf"
 HALF_A_CHUNK = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhalf"
@@ -330,3 +333,105 @@ def test_a_request_has_one_length() -> None:
             refused = ended(connection)
     assert refused.startswith(b"HTTP/1.1 400 ")
     assert seen == [("/first", smuggled)]
+
+
+def test_what_a_client_sends_while_it_is_served_is_served_next() -> None:
+    first = _Held(hello)
+    with serving(first) as port, connected(port, GET) as connection:
+        assert first.has_begun.wait(PATIENCE)
+        connection.sendall(GET)
+        time.sleep(0.2)  # in which the loop finds it and sets it aside
+        first.may_end.set()
+        received = b""
+        while received.count(b"hello") < 2:
+            received += connection.recv(65_536)
+    assert received.count(b"HTTP/1.1 200 ") == 2
+
+
+def test_a_request_does_not_ask_the_connections_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[web_server.Connection] = []
+
+    def readable(connection: web_server.Connection) -> bool:
+        asked.append(connection)
+        return bool(HTTPChannel.readable(connection))
+
+    with serving(hello) as port, ExitStack() as waiting:
+        for _ in range(100):
+            connection = waiting.enter_context(connected(port, GET))
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        monkeypatch.setattr(web_server.Connection, "readable", readable, raising=False)
+        assert status(port) == 200
+        monkeypatch.undo()
+    assert len(asked) < 20
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_client_that_does_not_wait_for_its_answer_does_not_keep_the_loop_busy(
+    monkeypatch: pytest.MonkeyPatch, is_closed: bool
+) -> None:
+    first = _Held(hello)
+    turns = _count_turns(monkeypatch)
+    with serving(first) as port, connected(port, GET) as connection:
+        assert first.has_begun.wait(PATIENCE)
+        connection.sendall(GET)
+        if is_closed:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # resets it
+            connection.close()
+        turns.clear()
+        time.sleep(0.5)
+        assert len(turns) < 30  # ten that end by themselves, after _LOOP_SECONDS
+        first.may_end.set()
+
+
+def test_a_process_that_ends_waits_without_being_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _Held(hello)
+    turns = _count_turns(monkeypatch)
+    with ExitStack() as stack, serving(first) as port:
+        stack.enter_context(connected(port, GET))
+        assert first.has_begun.wait(PATIENCE)
+        threading.Timer(0.2, lambda: stack.enter_context(connected(port))).start()
+        threading.Timer(0.7, first.may_end.set).start()
+        turns.clear()
+    assert len(turns) < 40
+
+
+def test_an_answer_that_no_buffer_holds_arrives_whole() -> None:
+    length = 30_000_000
+
+    def long(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+        start_response("200 OK", [("Content-Length", str(length))])
+        yield from [b"x" * 100_000] * (length // 100_000)
+
+    with serving(long) as port, connected(port, GET) as connection:
+        time.sleep(0.3)  # until the server has filled what the operating system takes
+        received = 0
+        while received < length:
+            received += connection.recv(1_000_000).count(b"x")
+        connection.sendall(GET)
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+
+
+class _Held:
+    """An application whose first request ends when the test allows it."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        self.has_begun.set()
+        self.may_end.wait(PATIENCE)
+        return self._app(environ, start_response)
+
+
+def _count_turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """An entry for each turn of the loop from now on."""
+    turns: list[float] = []
+    turn = web_server.Sockets.turn
+
+    def counted(sockets: web_server.Sockets, timeout: float) -> None:
+        turns.append(timeout)
+        turn(sockets, timeout)
+
+    monkeypatch.setattr(web_server.Sockets, "turn", counted)
+    return turns

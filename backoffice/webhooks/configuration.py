@@ -4,6 +4,7 @@
 checks do not depend on a file that only webhooks need. At run time the page reports the same.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -42,8 +43,7 @@ def public_keys() -> tuple[PublicKey, ...]:
     if not settings.WEBHOOK_KEYS:
         return ()
     try:
-        file = Path(settings.WEBHOOK_KEYS)
-        return _read_keys(file, file.stat().st_mtime_ns)
+        return _read_keys(settings.WEBHOOK_KEYS, os.stat(settings.WEBHOOK_KEYS).st_mtime_ns)
     except InputError as exc:
         raise ValueError(error_sentence(exc)) from exc
     except OSError as exc:
@@ -55,8 +55,8 @@ def public_keys() -> tuple[PublicKey, ...]:
 
 
 @lru_cache(maxsize=4)
-def _read_keys(file: Path, _modified_at: int) -> tuple[PublicKey, ...]:
-    pems = _PEM.findall(file.read_bytes())
+def _read_keys(file: str, _modified_at: int) -> tuple[PublicKey, ...]:
+    pems = _PEM.findall(Path(file).read_bytes())
     if not 1 <= len(pems) <= MAX_PUBLIC_KEYS:
         raise ValueError(
             gettext("{file} contains {count} public keys in PEM; it must contain 1 or {limit}.").format(

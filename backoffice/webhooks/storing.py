@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from django.db import Error, InterfaceError, OperationalError, connection
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from backoffice.webhooks.models import Delivery, DeliveryVerification
 
@@ -94,23 +95,22 @@ def _execute(deliveries: Sequence[Delivery], on_conflict: str) -> list[Stored]:
     # In one order, so that two processes with the same deliveries do not wait for each other.
     ordered = sorted(deliveries, key=lambda delivery: delivery.identity)
     rows = ", ".join([_ROW] * len(ordered))
-    values = [value for delivery in ordered for value in _values(delivery)]
-    with connection.cursor() as cursor:
+    database = connections[DEFAULT_DB_ALIAS]  # itself, since each use of `connection` looks it up
+    values = [value for delivery in ordered for value in _values(delivery, database)]
+    with database.cursor() as cursor:
         cursor.execute(f"{_INSERT}{rows}{on_conflict}{_RETURNING}", values)
         stored = {identity: Stored(count, bool(is_due)) for identity, count, is_due in cursor.fetchall()}
     return [stored[delivery.identity] for delivery in deliveries]
 
 
-def _values(delivery: Delivery) -> Iterator[Any]:
+def _values(delivery: Delivery, database: BaseDatabaseWrapper) -> Iterator[Any]:
     for column in _FIELDS:
         value = getattr(delivery, column.attname)
         if isinstance(value, str):
             yield str(value)  # the value of an enum member, not its name
         else:
             yield (
-                value
-                if value is None or isinstance(value, int)
-                else column.get_db_prep_save(value, connection)
+                value if value is None or isinstance(value, int) else column.get_db_prep_save(value, database)
             )
 
 
