@@ -80,7 +80,7 @@ def _lenient_amount(value: object) -> Decimal | None:
 
 
 def _lenient_text(value: object) -> str:
-    """Convert to text a value that decides nothing; a value that is not a text becomes empty."""
+    """Convert a text, a number or a boolean to text; anything else becomes empty. For values that decide nothing."""
     if isinstance(value, bool):
         return str(value).lower()
     return _text(value) if isinstance(value, (str, int, Decimal)) else ""
@@ -127,7 +127,7 @@ def _timestamp(value: object) -> datetime | None:
     The specification does not say in which unit a number is: one of twelve digits or more is in milliseconds, since
     seconds would be after the year 5000. Eight digits are a date if there is such a date.
 
-    So are the zero values of both formats (year 1, 0 seconds), which servers use for "never", and years that
+    Also None: the zero values of both formats (year 1, 0 seconds), which servers use for "never", and years that
     cannot be converted to every time zone.
     """
     text = str(value).strip()

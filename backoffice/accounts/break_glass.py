@@ -124,7 +124,7 @@ def reset_second_factor(user_id: int, *, command: ShellCommand) -> ChangedAccoun
 
 
 def is_bootstrapping() -> bool:
-    """Whether the installation is new: it has administrators only, and fewer than two of them are active.
+    """Whether the installation is new: it has only administrators, fewer than two of them active, and no break-glass.
 
     Neither deactivating administrators nor an installation with one of them and other people counts as new.
     """

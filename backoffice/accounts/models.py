@@ -1,5 +1,5 @@
-"""Staff accounts, their groups, set-up links, authenticators and recovery codes, their sessions, changes of
-accounts with break-glass or by two people, and reviews of who may do what.
+"""Staff accounts and what people sign in with: groups, set-up links, authenticators, recovery codes, sessions, and the
+counts of refused sign-ins. Changes of accounts and access reviews are in `rights`.
 """
 
 import base64
@@ -98,8 +98,6 @@ class User(AbstractBaseUser, PermissionsMixin, SealedRow):
     objects = UserManager()
 
     USERNAME_FIELD = "email"
-    EMAIL_FIELD = "email"
-    REQUIRED_FIELDS = ["full_name"]
 
     _has_unsealed_password = False
 

@@ -1,7 +1,7 @@
-"""Changes of accounts by one person alone and by two people, what keeps a person from deciding for a time, and access
-reviews.
+"""Records of account changes, by one person alone and by two people, the restrictions that follow from them for a time,
+and access reviews.
 
-Below `models`, which has the people: references to them are by name.
+`models` imports this module, so its foreign keys name the user model by the setting.
 """
 
 from collections.abc import Mapping
@@ -108,9 +108,9 @@ class BreakGlassChangeManager(RestrictingManager["BreakGlassChange"]):
 class BreakGlassChange(models.Model):
     """One change of an account by one person alone: an incident until another person acknowledges it.
 
-    Made with break-glass: then the person can neither approve, send nor resolve for a day. Or the second administrator
-    of a new installation, by the first one (`invited_by`) or by whoever made the first one at the shell, too: neither
-    of these two acknowledges that.
+    With break-glass: the person can then neither approve, send nor resolve for a day. Or it is the second administrator
+    of a new installation, whom the first one (`invited_by`) invited or whoever made the first one at the shell made:
+    neither of the two administrators can acknowledge that.
     """
 
     WRITES = appended("acknowledged_by", "acknowledged_at", "note")

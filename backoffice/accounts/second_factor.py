@@ -82,26 +82,6 @@ def confirm_recovery_codes_stored(user: User) -> None:
         record(Action.RECOVERY_CODES_STORED, actor=user)
 
 
-def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
-    """Use up a code in the caller's transaction; the caller then calls `record_recovery_code_use`.
-
-    A wrong code delays the next attempt like a wrong code of the authenticator.
-    """
-    digests = RecoveryCode.digests(code, user_id=device.user_id)
-    codes_of_user = RecoveryCode.objects.filter(user=device.user_id, digest__in=digests)
-    if codes_of_user.filter(used_at=None).update(used_at=timezone.now()) != 1:
-        device.record_failure()
-        return False
-    device.clear_failures()
-    return True
-
-
-def record_recovery_code_use(user: User) -> None:
-    """Record the use of a code in the audit log, after all other changes of the transaction."""
-    unused_codes = RecoveryCode.objects.filter(user=user, used_at=None).count()
-    record(Action.RECOVERY_CODE_USED, actor=user, unused_codes=unused_codes)
-
-
 def second_factor_at(request: StaffRequest) -> datetime | None:
     """When the second factor was last given in this session; None if never."""
     return request.session.second_factor_at
@@ -131,15 +111,25 @@ def confirm_second_factor(request: StaffRequest, code: str) -> bool:
         return _record_refusal(request, device)
     request.session.confirm_second_factor(device)
     if is_recovery_code:
-        record_recovery_code_use(request.user)
+        unused_codes = recovery_codes_left(request.user)
+        record(Action.RECOVERY_CODE_USED, actor=request.user, unused_codes=unused_codes)
     record(
         Action.SIGN_IN_COMPLETED if completes_sign_in else Action.SECOND_FACTOR_CONFIRMED, actor=request.user
     )
     return True
 
 
-def _accepts_recovery_code(device: AuthenticatorDevice, normalized_code: str) -> bool:
-    return device.wait() is None and use_recovery_code(device, normalized_code)
+def _accepts_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
+    """Use up a recovery code. A wrong one delays the next attempt like a wrong code of the authenticator."""
+    if device.wait() is not None:
+        return False
+    digests = RecoveryCode.digests(code, user_id=device.user_id)
+    unused = RecoveryCode.objects.filter(user=device.user_id, digest__in=digests, used_at=None)
+    if unused.update(used_at=timezone.now()) != 1:
+        device.record_failure()
+        return False
+    device.clear_failures()
+    return True
 
 
 def _record_refusal(request: StaffRequest, device: AuthenticatorDevice) -> bool:

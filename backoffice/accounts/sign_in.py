@@ -122,7 +122,7 @@ def _check_password(request: HttpRequest, email: str, password: str) -> User | N
     """
     address = request_context.current().address
     if lockout.is_locked_out(email, address):
-        lockout.count_turned_away(address)
+        lockout.count_refused_while_locked(address)
         raise LockedOutError
     try:
         with password_check():
@@ -130,7 +130,7 @@ def _check_password(request: HttpRequest, email: str, password: str) -> User | N
     except TooManyChecksError as exc:
         raise SignInBusyError from exc
     if isinstance(user, User):
-        lockout.forget_wrong_passwords(email, address)
+        lockout.reset_wrong_passwords(email, address)
         return user
     if lockout.count_wrong_password(email, address):
         raise LockedOutError
@@ -194,7 +194,7 @@ def open_setup_link(request: HttpRequest, token: str) -> SetupLink:
     """
     address = request_context.current().address
     if lockout.are_links_locked_out(address):
-        lockout.count_turned_away(address)
+        lockout.count_refused_while_locked(address)
         raise TooManyLinksError
     found = _valid_links(token).select_related("user").first()
     if found is None or not found.is_genuine:

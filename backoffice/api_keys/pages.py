@@ -21,7 +21,6 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.api_keys import key_list, reveal, rotation
-from backoffice.api_keys.key_list import own_key
 from backoffice.api_keys.models import Rotation
 from backoffice.api_keys.reveal import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.rotation import open_rotation, progress_of
@@ -45,8 +44,8 @@ _MINUTES = [
 ]
 
 
-class RotationWatchForm(PageForm):
-    """How long to observe the new key before the old one is invalidated."""
+class RotationMonitoringForm(PageForm):
+    """How long to monitor the new key before the old one can be invalidated."""
 
     minutes = forms.ChoiceField(label=_("Monitor for"), choices=_MINUTES, initial="60")
 
@@ -133,7 +132,7 @@ MAX_PAST_ROTATIONS = 5
 @permission_required(permissions.VIEW, raise_exception=True)
 def rotation_page(request: StaffRequest) -> HttpResponse:
     """The open rotation, or the form to start one."""
-    return _rotation_page(request, RotationWatchForm())
+    return _rotation_page(request, RotationMonitoringForm())
 
 
 _ACTIONS: dict[str, tuple[Callable[..., Rotation], "StrOrPromise"]] = {
@@ -154,13 +153,13 @@ def act(request: StaffRequest, action: str, **url_kwargs: UUID) -> HttpResponse:
 
 @require_POST
 @permission_required(permissions.PROPOSE, raise_exception=True)
-def watch(request: StaffRequest, pk: UUID) -> HttpResponse:
-    form = RotationWatchForm(request.POST)
+def monitor(request: StaffRequest, pk: UUID) -> HttpResponse:
+    form = RotationMonitoringForm(request.POST)
     if not form.is_valid():
         return _rotation_page(request, form, status=422)
     return _run(
         request,
-        lambda: rotation.start_watch(pk, actor=request.user, duration=form.duration),
+        lambda: rotation.start_monitoring(pk, actor=request.user, duration=form.duration),
         gettext("Monitoring started. The old key keeps working."),
     )
 
@@ -178,12 +177,12 @@ def _run(
     return redirect("api_keys:rotation")
 
 
-def _rotation_page(request: StaffRequest, form: RotationWatchForm, *, status: int = 200) -> HttpResponse:
+def _rotation_page(request: StaffRequest, form: RotationMonitoringForm, *, status: int = 200) -> HttpResponse:
     current = open_rotation()
     past_rotations = Rotation.objects.select_related("started_by").filter(is_open=False)
     context = {
         "progress": progress_of(current) if current else None,
-        "own": None if current else own_key(),
+        "own": None if current else key_list.own_key(),
         "past_rotations": past_rotations[:MAX_PAST_ROTATIONS],
         "form": form,
     }

@@ -6,9 +6,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
-from django.utils import translation
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
@@ -83,7 +81,7 @@ Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 
 
-def audit_refusals(
+def _audit_refusals(
     service: Callable[Concatenate[UUID, Arguments], Returned],
 ) -> Callable[Concatenate[UUID, Arguments], Returned]:
     """Record a refused request in a transaction of its own, since that of the service is rolled back."""
@@ -101,19 +99,16 @@ def audit_refusals(
 
 @transaction.atomic
 def _record_refusal(operation_id: UUID, actor: object, reason: ApiKeyError) -> None:
-    """Write it to the audit log, whose language does not depend on the actor's."""
     operation = Operation.objects.filter(pk=operation_id).first()
-    with translation.override(settings.LANGUAGE_CODE):
-        text = str(reason.message)
     audit.record(
         Action.SECRET_REFUSED,
         actor=actor if isinstance(actor, User) else None,
         target=operation or str(operation_id),
-        reason=text,
+        reason=reason.message,
     )
 
 
-@audit_refusals
+@_audit_refusals
 @transaction.atomic
 def check_may_reveal(operation_id: UUID, *, actor: User) -> Secret:
     """The secret, if this person may see it; nothing is revealed yet.
@@ -123,7 +118,7 @@ def check_may_reveal(operation_id: UUID, *, actor: User) -> Secret:
     return _secret_for(operation_id, actor)
 
 
-@audit_refusals
+@_audit_refusals
 @transaction.atomic(durable=True)
 def reveal_secret(operation_id: UUID, *, actor: User, second_factor_at: datetime | None) -> SecretStr:
     """Return the secret that an operation created, and delete it: only its short hash remains, in the

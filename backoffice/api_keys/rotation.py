@@ -1,7 +1,7 @@
-"""The guided key rotation: create, test, switch, watch, retire.
+"""The guided key rotation: create, test, switch, monitor, retire.
 
 `RotationProgress` derives the present step from people's decisions and the rotation's operations. The
-functions below it are the steps that are not operations: start, test, watch, finish, abandon.
+functions below it are the steps that are not operations: start, test, monitor, finish, abandon.
 """
 
 from dataclasses import dataclass
@@ -322,8 +322,8 @@ def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
 
 
 @transaction.atomic
-def start_watch(rotation_id: UUID, *, actor: User, duration: timedelta) -> Rotation:
-    """Observe the new key for this long before the old one may be invalidated.
+def start_monitoring(rotation_id: UUID, *, actor: User, duration: timedelta) -> Rotation:
+    """Monitor the new key for this long before the old one may be invalidated.
 
     Raises WrongRotationStepError.
     """

@@ -12,7 +12,7 @@ urlpatterns = [
     path("rotation/", pages.rotation_page, name="rotation"),
     path("rotation/start/", pages.act, {"action": "start"}, name="start"),
     path("rotation/<uuid:pk>/test/", pages.act, {"action": "test"}, name="test"),
-    path("rotation/<uuid:pk>/watch/", pages.watch, name="watch"),
+    path("rotation/<uuid:pk>/monitor/", pages.monitor, name="monitor"),
     path("rotation/<uuid:pk>/finish/", pages.act, {"action": "finish"}, name="finish"),
     path("rotation/<uuid:pk>/abandon/", pages.act, {"action": "abandon"}, name="abandon"),
 ]

@@ -325,7 +325,7 @@ def _delivered(row: CheckpointDestination) -> dict[str, Any]:
     if head is None or head[0] <= row.position:
         return {**compared, "problem": {}}
     position, hash_ = head
-    if position > found.newest:  # or it got there although its answer was lost
+    if position > found.newest:  # otherwise it was delivered before, and only the response was lost
         destination.append(sign(position, hash_, now).line)
     return {**compared, "problem": {}, "position": position, "hash": hash_, "delivered_at": clock.now()}
 

@@ -30,7 +30,10 @@ Columns: TypeAlias = Mapping[str, Any]
 class FaultCode(TextChoices):
     """An inconsistency in the log. The label is the sentence about an entry, with its parameters in braces."""
 
-    CHECKPOINT_CHANGED = "checkpoint_changed", _("missing, or its hash differs from the one verified earlier")
+    VERIFIED_ENTRY_CHANGED = (
+        "checkpoint_changed",
+        _("missing, or its hash differs from the one verified earlier"),
+    )
     UNREADABLE = "unreadable", _("unreadable: one of its fields is invalid")
     NO_TIME = "no_time", _("unreadable: its time is invalid")
     MISSING = "missing", _("missing; the next one is entry {other}")
@@ -89,7 +92,7 @@ SENTENCES["fault"] = fault_sentence
 
 
 @dataclass(frozen=True)
-class ChainCheckpoint:
+class VerifiedPosition:
     """An entry up to which the log was verified earlier."""
 
     position: int = 0
@@ -127,11 +130,11 @@ def verify_chain() -> ChainVerification:
     verification must be found, and none beyond the head read *after* it.
     """
     before = _head()
-    verdict = _verify_entries(ChainCheckpoint(), _entries_after(None))
+    verdict = _verify_entries(VerifiedPosition(), _entries_after(None))
     return verdict if verdict.fault else _with_end_fault(before, verdict)
 
 
-def verify_since(checkpoint: ChainCheckpoint, *, at_most: int) -> ChainVerification:
+def verify_since(checkpoint: VerifiedPosition, *, at_most: int) -> ChainVerification:
     """The same for entries after the checkpoint, at most so many at a time. The entry of the checkpoint must
     be unchanged.
 
@@ -142,7 +145,7 @@ def verify_since(checkpoint: ChainCheckpoint, *, at_most: int) -> ChainVerificat
         checkpoint.position
         and not Entry.objects.filter(position=checkpoint.position, hash=checkpoint.hash).exists()
     ):
-        fault = ChainFault(checkpoint.position, FaultCode.CHECKPOINT_CHANGED)
+        fault = ChainFault(checkpoint.position, FaultCode.VERIFIED_ENTRY_CHANGED)
         return ChainVerification(checkpoint.position, checkpoint.hash, fault)
     verdict = _verify_entries(checkpoint, islice(_entries_after(checkpoint.position or None), at_most))
     if verdict.fault or verdict.verified - checkpoint.position >= at_most:
@@ -150,7 +153,7 @@ def verify_since(checkpoint: ChainCheckpoint, *, at_most: int) -> ChainVerificat
     return _with_end_fault(before, verdict)
 
 
-def _verify_entries(checkpoint: ChainCheckpoint, entries: Iterator[Columns]) -> ChainVerification:
+def _verify_entries(checkpoint: VerifiedPosition, entries: Iterator[Columns]) -> ChainVerification:
     """Whether these entries follow the checkpoint and each other."""
     position, newest_hash = checkpoint.position, checkpoint.hash
     try:

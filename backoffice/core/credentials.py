@@ -156,8 +156,9 @@ def _cached_row() -> GatewayKey | None:
 
 
 def _decrypted(row: GatewayKey) -> KeyInUse:
-    logs.register_secret(row.decrypted())
-    secret = SecretStr(row.decrypted())
+    text = row.decrypted()
+    logs.register_secret(text)
+    secret = SecretStr(text)
     return KeyInUse(
         secret,
         row.name,

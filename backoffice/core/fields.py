@@ -82,10 +82,6 @@ class DecimalSumField(ExactDecimalField):
     digits = DIGITS + 20
 
 
-SUM_CONTEXT = Context(prec=DecimalSumField.digits)
-"""The decimal context for sums: the default of 28 digits would round the sums of large amounts."""
-
-
 def sortable_text(number: Decimal) -> str:
     """The absolute value as zero-padded text of fixed width, which sorts numerically."""
     return format(number.copy_abs(), f"0{_WIDTH}.{DECIMALS}f")
@@ -111,7 +107,7 @@ def normalized_text(number: Decimal) -> str:
 
 
 EXACT = Context(prec=100)
-"""The decimal context for adding amounts one by one: more digits than any sum has."""
+"""The decimal context for sums of amounts: more digits than any has. The default of 28 would round large ones."""
 
 
 class TolerantJSONField(models.JSONField):

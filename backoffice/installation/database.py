@@ -20,7 +20,7 @@ class DatabaseSetupError(Exception):
 
 @dataclass(frozen=True)
 class DatabaseUrls:
-    """The addresses of one database for the role that runs and the role that owns it."""
+    """The addresses of one database for the runtime role and for the role that owns it."""
 
     runs: str
     owns: str
@@ -44,7 +44,7 @@ def new_urls(administrator: str) -> DatabaseUrls:
 def prepare_database(administrator: str, urls: DatabaseUrls, report: Report) -> None:
     """Create roles, database and extension as far as they are missing. Raises DatabaseSetupError.
 
-    Tables that the role that runs owned until now belong to the other one afterwards.
+    Tables that the runtime role owned until now belong to the other one afterwards.
     """
     runs, owns = urlsplit(urls.runs), urlsplit(urls.owns)
     database = owns.path.strip("/")

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db.models import Min
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.operations.kinds.base import Debit, LocalKind, OperationKind, Payload
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload
 from backoffice.operations.kinds.registry import AnyKind, read_content
@@ -129,7 +129,7 @@ class _Movements:
 
     def add(self, at: datetime, amount: Decimal, unsent_at: datetime | None) -> None:
         self.times.append(at)
-        self.sums.append(SUM_CONTEXT.add(self.sums[-1], amount))
+        self.sums.append(EXACT.add(self.sums[-1], amount))
         if unsent_at is not None:
             self.unsent_times.append(at)
             self.unsent.append((unsent_at, amount))
@@ -137,11 +137,11 @@ class _Movements:
     def total(self, after: datetime, until: datetime) -> Decimal:
         """What was prepared after the one time, until the other, and had not ended unsent by then."""
         start, end = bisect_right(self.times, after), bisect_right(self.times, until)
-        total = SUM_CONTEXT.subtract(self.sums[end], self.sums[start])
+        total = EXACT.subtract(self.sums[end], self.sums[start])
         first, last = bisect_right(self.unsent_times, after), bisect_right(self.unsent_times, until)
         for unsent_at, amount in self.unsent[first:last]:
             if unsent_at <= until:
-                total = SUM_CONTEXT.subtract(total, amount)
+                total = EXACT.subtract(total, amount)
         return total
 
 
@@ -241,8 +241,8 @@ class History:
                 movements = self._movements.get(group)
                 earlier = movements.total(subject.at - length, subject.at) if movements else Decimal(0)
                 amount = in_batch if in_batch is not None and group[0] == TotalOf.RECIPIENT else debit.amount
-                others = max(SUM_CONTEXT.subtract(earlier, _own(subject, debit, amount)), Decimal(0))
-                found[window, group[0]] = SUM_CONTEXT.add(others, amount)
+                others = max(EXACT.subtract(earlier, _own(subject, debit, amount)), Decimal(0))
+                found[window, group[0]] = EXACT.add(others, amount)
         return found
 
 

@@ -166,7 +166,7 @@ def operation_page() -> QuerySet[Operation]:
 
 
 def with_paid_row(operations: QuerySet[Operation]) -> QuerySet[Operation]:
-    """The same, each with what saves `retry_of_payment` its queries if it pays no row of a batch."""
+    """The same, each with `pays_row`: if that is False, `retry_of_payment` needs no query."""
     return operations.annotate(pays_row=Exists(_rows_paid_by(OuterRef("pk"), OuterRef("prepared_from"))))
 
 

@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.policies.document import (
     Conditions,
     Hours,
@@ -313,7 +313,7 @@ def _amount_of(band: Band) -> Decimal | None:
     """The largest amount of the band, or more than every limit."""
     if not band.currency or band.up_to is not None:
         return band.up_to
-    return Decimal(1) if band.above is None else SUM_CONTEXT.add(band.above, Decimal(1))
+    return Decimal(1) if band.above is None else EXACT.add(band.above, Decimal(1))
 
 
 def _moved(
@@ -441,7 +441,7 @@ def _raised(alone: Totals, limits: Iterable[TotalAbove]) -> Totals:
     """Totals above these limits. A week has what its day has, and everyone's what any one has."""
     totals = dict(alone)
     for limit in limits:
-        more = SUM_CONTEXT.add(limit.above, Decimal(1))
+        more = EXACT.add(limit.above, Decimal(1))
         windows = (Window.DAY, Window.WEEK) if limit.window == Window.DAY else (Window.WEEK,)
         for group in product(windows, {limit.of, TotalOf.CURRENCY}):
             if group in totals:

@@ -135,9 +135,7 @@ class Payments(Resource):
     def create(self, request: PaymentRequest) -> Payment:
         """Create an off-ramp payment (POST /payment). Amounts are sent as numbers; takes no one-time code.
 
-        Requires at least one of the two amounts; `service_username` for type `profile`; country, account
-        number and name, bank and bank code for type `bank`. The result holds the address to pay to, and when
-        it expires.
+        The result holds the address to pay to, and when it expires.
 
         Not repeatable: whether the provider rejects a second payment with the same `reference` is not
         documented, but the first one can be found by it. Raises RejectedError when the provider rejected the

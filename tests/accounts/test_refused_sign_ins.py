@@ -180,12 +180,12 @@ def test_few_passwords_are_checked_at_once(monkeypatch: pytest.MonkeyPatch) -> N
             results.append("refused")
             may_end.set()
 
-    threads = [threading.Thread(target=check) for _ in range(lockout.WAITING + 2)]
+    threads = [threading.Thread(target=check) for _ in range(lockout.MAX_WAITING + 2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert sorted(results) == ["checked"] * (lockout.WAITING + 1) + ["refused"]
+    assert sorted(results) == ["checked"] * (lockout.MAX_WAITING + 1) + ["refused"]
 
 
 def test_a_sign_in_that_cannot_be_checked_now_says_so_and_counts_nothing(

@@ -29,11 +29,11 @@ ANSWERS = {
     "rotation": ("get",  200, 200, 200, 200, 403),
     "start":    ("post", 403, 403, 403, 302, 403),
     "test":     ("post", 403, 403, 403, 302, 403),
-    "watch":    ("post", 403, 403, 403, 422, 403),
+    "monitor":    ("post", 403, 403, 403, 422, 403),
     "finish":   ("post", 403, 403, 403, 302, 403),
     "abandon":  ("post", 403, 403, 403, 302, 403),
 }  # fmt: skip
-OF_A_ROTATION = {"test", "watch", "finish", "abandon"}
+OF_A_ROTATION = {"test", "monitor", "finish", "abandon"}
 
 
 def address_of(name: str, administrator: User) -> str:

@@ -86,7 +86,7 @@ def test_a_full_rotation_ends_the_old_key_and_calls_continue(
     assert current().step == RotationStep.SWITCH
     assert switch(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert credentials.key_in_use().name == "till"
-    press(as_administrator, "watch", minutes="5")
+    press(as_administrator, "monitor", minutes="5")
     assert current().step == RotationStep.WATCH
     end_observation_period()
     assert status_at_the_provider(relaxed, relaxed.api_key) == 200
@@ -224,7 +224,7 @@ def test_an_approved_switch_back_activates_the_old_key(
     assert "Countersign no longer uses the new key" in text_of(as_administrator.get(PAGE))
 
 
-@pytest.mark.parametrize("button", ["test", "watch", "finish"])
+@pytest.mark.parametrize("button", ["test", "monitor", "finish"])
 def test_an_action_of_another_step_is_refused(as_administrator: Client, button: str) -> None:
     begin(as_administrator)
     page = text_of(press(as_administrator, button, minutes="5"))
@@ -248,7 +248,7 @@ def test_an_invalid_observation_period_is_refused(
     create(as_administrator, approver, relaxed)
     press(as_administrator, "test")
     switch(as_administrator, approver, relaxed)
-    answer = press(as_administrator, "watch", minutes="1000000")
+    answer = press(as_administrator, "monitor", minutes="1000000")
     assert answer.status_code == 422
     assert current().rotation.watched_until is None
 
@@ -297,7 +297,7 @@ def test_the_rotation_page_takes_at_most_eight_queries(
     create(as_administrator, approver, relaxed)
     press(as_administrator, "test")
     switch(as_administrator, approver, relaxed)
-    press(as_administrator, "watch", minutes="5")
+    press(as_administrator, "monitor", minutes="5")
     end_observation_period()
     credentials.clear_key_cache()
     with django_assert_max_num_queries(8):

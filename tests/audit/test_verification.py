@@ -16,7 +16,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.checkpoints import verify_log
 from backoffice.audit.log import record
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.audit.verification import ChainCheckpoint, verify_chain, verify_since
+from backoffice.audit.verification import VerifiedPosition, verify_chain, verify_since
 from backoffice.core.web.formatting import exact_zoned_time
 from tests.append_only.triggers import lifted
 
@@ -238,15 +238,15 @@ def test_the_command_fails_and_names_the_broken_entry(log: None, capsys: pytest.
 def test_verification_from_a_checkpoint_reads_only_later_entries(log: None) -> None:
     third = Entry.objects.get(position=3)
     tamper(2, address="10.9.9.9")
-    verdict = verify_since(ChainCheckpoint(3, third.hash), at_most=100)
+    verdict = verify_since(VerifiedPosition(3, third.hash), at_most=100)
     assert (verdict.is_intact, verdict.verified) == (True, 5)
     tamper(4, address="10.9.9.9")
-    verdict = verify_since(ChainCheckpoint(3, third.hash), at_most=100)
+    verdict = verify_since(VerifiedPosition(3, third.hash), at_most=100)
     assert (verdict.is_intact, verdict.verified) == (False, 3)
 
 
 def test_a_missing_checkpoint_is_reported(log: None) -> None:
-    mark = ChainCheckpoint(3, Entry.objects.get(position=3).hash)
+    mark = VerifiedPosition(3, Entry.objects.get(position=3).hash)
     tamper(3, hash="f" * 64)
     verdict = verify_since(mark, at_most=100)
     assert str(verdict) == "entry 3: missing, or its hash differs from the one verified earlier"
@@ -254,17 +254,17 @@ def test_a_missing_checkpoint_is_reported(log: None) -> None:
 
 
 def test_verification_from_a_checkpoint_is_limited_per_run(log: None) -> None:
-    mark, verified = ChainCheckpoint(), []
+    mark, verified = VerifiedPosition(), []
     for _ in range(3):
         verdict = verify_since(mark, at_most=2)
         assert verdict.is_intact
-        mark = ChainCheckpoint(verdict.verified, verdict.newest_hash)
+        mark = VerifiedPosition(verdict.verified, verdict.newest_hash)
         verified.append(verdict.verified)
     assert verified == [2, 4, 5]
 
 
 def test_a_log_truncated_after_the_checkpoint_is_detected(log: None) -> None:
-    mark = ChainCheckpoint(3, Entry.objects.get(position=3).hash)
+    mark = VerifiedPosition(3, Entry.objects.get(position=3).hash)
     with lifted(connection):
         Entry.objects.filter(position=5).delete()
     assert str(verify_since(mark, at_most=100)).startswith("entry 5: missing; the log was cut off")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, localcontext
 from typing import Any
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.ledger.models import DayTotal, Facet, Transaction
 
 _NUMBERS = itertools.count(1)
@@ -59,7 +59,7 @@ def store(rows: list[Transaction]) -> list[Transaction]:
 
 def add_up(rows: list[Transaction]) -> None:
     """Keep the totals of their days, as the sync does."""
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         for row in rows:
             nothing = {"count": 0, "amount": Decimal(0), "fee": Decimal(0)}
             day = row.occurred_at.astimezone(UTC).date()

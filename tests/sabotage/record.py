@@ -78,7 +78,7 @@ RECORD = (
     ),
     Safeguard(
         "a resolution settles only what is open",
-        "backoffice.operations.outcome.resolution:_open_attempt",
+        "backoffice.operations.outcome.resolution:_lock_open_attempt",
         {
             "filter(operation=operation, closed_at__isnull=True)\n": "filter(operation=operation)\n",
             "    if attempt is None or not may_be_resolved(operation, attempt):\n": "    if attempt is None:\n",

@@ -1,5 +1,5 @@
-"""P1, P2 and P6: what a web process answers: exports, the list of transactions for every filter and at any
-depth, its size, queries and rendering, and the overview.
+"""Benchmarks of one web process: exports (P1), the list of transactions for every filter and at any depth (P2), its
+size, queries and rendering (P6), and the overview.
 """
 
 import gzip

@@ -1,6 +1,6 @@
 """`make upgrade-check`: check that the last release works on the schema of this working tree.
 
-It must while an upgrade has migrated the database and old processes still run, and after a rollback. A PostgreSQL
+Old processes still run on the migrated database during an upgrade, and run on it again after a rollback. A PostgreSQL
 database is migrated by the last release, then by this working tree; then the last release, with the packages of its
 own locks, prepares, approves, sends and confirms a payment on it.
 

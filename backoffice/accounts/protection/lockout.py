@@ -12,6 +12,7 @@ signed in, however many strangers try, from however many addresses.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -32,13 +33,13 @@ WRONG_FOR_ACCOUNT_AND_ADDRESS = 5
 WRONG_FOR_ACCOUNT = 30  # from all addresses: someone else must not lock a person out by five wrong passwords
 WRONG_FOR_ADDRESS = 50  # for all accounts: an office has one address
 _ANY_LINK = "one-time link"  # counted like an account; it is no email address
-PERIOD = timedelta(minutes=10)
-LOCKS_EVERY = timedelta(minutes=1)
+REFUSALS_INTERVAL = timedelta(minutes=10)
+LOCKOUTS_INTERVAL = timedelta(minutes=1)
 _NAMED = 20  # accounts and addresses that an entry names, those with the most refusals first
-WAITING = 2  # requests of a process that may wait for a check; each holds a thread
+MAX_WAITING = 2  # requests of a process that may wait for a check; each holds a thread
 WAIT_SECONDS = 3.0
 _check = threading.Lock()
-_places = threading.BoundedSemaphore(1 + WAITING)
+_places = threading.BoundedSemaphore(1 + MAX_WAITING)
 
 
 def is_locked_out(account: str, address: str | None) -> bool:
@@ -63,13 +64,13 @@ def count_wrong_link(address: str | None) -> bool:
     return are_links_locked_out(address)
 
 
-def count_turned_away(address: str | None) -> None:
+def count_refused_while_locked(address: str | None) -> None:
     """Count an attempt during a lock-out, which it does not extend: one row for each address, whatever is tried."""
     _count("", network_of(address), wrong=0)
 
 
-def forget_wrong_passwords(account: str, address: str | None) -> None:
-    """Begin anew after the correct password."""
+def reset_wrong_passwords(account: str, address: str | None) -> None:
+    """Reset the count after the correct password; the refusals stay counted."""
     RefusedSignIns.objects.filter(account=account_key(account), address=network_of(address)).update(wrong=0)
 
 
@@ -118,7 +119,7 @@ def _add(key: str, network: str, wrong: int) -> int:
 
 def record_refusals_due() -> int:
     """Record how many sign-ins were refused since the last entry, and delete rows that no longer count."""
-    if not acquire_lease("refused-sign-ins", PERIOD):
+    if not acquire_lease("refused-sign-ins", REFUSALS_INTERVAL):
         return 0
     with transaction.atomic():
         rows = list(RefusedSignIns.objects.select_for_update().filter(refused__gt=F("reported")))
@@ -135,25 +136,20 @@ def _ended() -> "QuerySet[RefusedSignIns]":
 
 
 def _record(rows: list[RefusedSignIns]) -> None:
-    by_address: dict[str, int] = {}
-    by_account: dict[str, int] = {}
+    by_address, by_account = Counter[str](), Counter[str]()
     for row in rows:
-        new = row.refused - row.reported
-        by_address[row.address] = by_address.get(row.address, 0) + new
-        by_account[row.account] = by_account.get(row.account, 0) + new
+        by_address[row.address] += row.refused - row.reported
+        by_account[row.account] += row.refused - row.reported
     accounts = _names()
+    of_people = Counter({accounts[key]: count for key, count in by_account.items() if key in accounts})
     record(
         Action.SIGN_INS_REFUSED,
         actor=None,
-        refused=sum(by_address.values()),
+        refused=by_address.total(),
         addresses=len(by_address),
-        most_refused_addresses=_most(by_address),
-        most_refused_accounts=_most({accounts[key]: n for key, n in by_account.items() if key in accounts}),
+        most_refused_addresses=dict(by_address.most_common(_NAMED)),
+        most_refused_accounts=dict(of_people.most_common(_NAMED)),
     )
-
-
-def _most(counts: dict[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: -item[1])[:_NAMED])
 
 
 def _names() -> dict[str, str]:
@@ -163,7 +159,7 @@ def _names() -> dict[str, str]:
 
 def record_lockouts_due() -> int:
     """Record each person who is locked out, once for each lock-out; the person is notified of the entry."""
-    if not acquire_lease("locked-out-people", LOCKS_EVERY):
+    if not acquire_lease("locked-out-people", LOCKOUTS_INTERVAL):
         return 0
     keys = set(_locked_accounts(clock.now()))
     if not keys:

@@ -1,5 +1,5 @@
-"""What queries of Django lack: many texts joined into one, on both engines, and split again; and queries that are
-composed, or even compiled to SQL, once in each thread, where that takes the ORM longer than to run them.
+"""An aggregate that joins texts on both engines, and caches per thread where the ORM takes longer than the query: of
+composed querysets (`composed_once`) and of compiled SQL (`CompiledQuery`).
 """
 
 import threading

@@ -1,8 +1,8 @@
-"""The role that this process runs as: what it is granted, and what it may do that the running program does not need.
+"""The runtime role of the database: check its privileges, refresh its grants, and connect as the owner of the tables.
 
-Its grants are made by the owner of the tables: what its work needs, and everything else is revoked. It may read and
-insert; the models declare what it may update and delete (`writes`). It may never truncate a table, alter it, set a
-sequence or touch a trigger, and calls only the declared functions of those that work with the rights of the owner.
+The owner grants what the work needs and revokes everything else. The runtime role may read and insert; the models
+declare what it may update and delete (`writes`). It may never truncate a table, alter it, set a sequence or touch a
+trigger, and calls only the declared SECURITY DEFINER functions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils.translation import gettext_lazy as _
 from psycopg.sql import SQL, Composable, Identifier
 
-from backoffice.core.database.writes import READ_ALONE, functions_of_owner, rights_by_table
+from backoffice.core.database.writes import SELECT_ONLY, functions_of_owner, rights_by_table
 
 _ROLE = """
     SELECT rolname, rolsuper, rolcreaterole OR rolreplication OR rolbypassrls,
@@ -227,7 +227,7 @@ def _statements(role: str, tables: list[str]) -> Iterator[Composable]:
         yield SQL(statement).format(schema=Identifier(_schema()), **names)
     declared = rights_by_table()
     for table in tables:
-        rights = declared.get(table, READ_ALONE)
+        rights = declared.get(table, SELECT_ONLY)
         columns = rights.columns
         granted = [SQL("SELECT")]
         granted += [SQL("INSERT")] if rights.insert else []

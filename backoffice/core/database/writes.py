@@ -1,8 +1,8 @@
-"""What the role that runs may do to the rows of a model's table, besides reading them.
+"""What the runtime role may do to the rows of a model's table, besides reading them.
 
 A model says so with `WRITES`; without it, rows may be inserted, updated and deleted. `TRIGGERS_INSERT_INTO` names
-tables without a model, into which triggers of its table insert with the rights of the role that runs.
-`CALLS_AS_OWNER` names functions that work with the rights of the owner.
+tables without a model, into which triggers of its table insert with the rights of the runtime role.
+`CALLS_AS_OWNER` names SECURITY DEFINER functions, which work with the rights of the owner.
 """
 
 from typing import NamedTuple
@@ -39,27 +39,29 @@ def appended(*changing: str) -> Writes:
 
 
 class TableRights(NamedTuple):
-    """What the role that runs may do to one table besides SELECT. `columns` may be updated; None: all of them."""
+    """What the runtime role may do to one table besides SELECT. `columns` may be updated; None: all of them."""
 
     insert: bool
     delete: bool
     columns: frozenset[str] | None
 
 
-READ_ALONE = TableRights(insert=False, delete=False, columns=frozenset())
-"""Of a table that no installed model has."""
-INSERTED = TableRights(insert=True, delete=False, columns=frozenset())
+SELECT_ONLY = TableRights(insert=False, delete=False, columns=frozenset())
+"""The rights on a table that belongs to no installed model."""
+INSERT_ONLY = TableRights(insert=True, delete=False, columns=frozenset())
 
 
 def rights_by_table() -> dict[str, TableRights]:
     """The rights on the table of each installed model, and on those that their triggers insert into."""
     found = apps.get_models(include_auto_created=True, include_swapped=True)
-    by_triggers = {table: INSERTED for model in found for table in getattr(model, "TRIGGERS_INSERT_INTO", ())}
+    by_triggers = {
+        table: INSERT_ONLY for model in found for table in getattr(model, "TRIGGERS_INSERT_INTO", ())
+    }
     return by_triggers | {model._meta.db_table: _rights_on(model) for model in found}
 
 
 def functions_of_owner() -> frozenset[str]:
-    """The functions that the role that runs may call although they work with the rights of the owner."""
+    """The SECURITY DEFINER functions, which work with the rights of the owner, that the runtime role may call."""
     return frozenset(name for model in apps.get_models() for name in getattr(model, "CALLS_AS_OWNER", ()))
 
 

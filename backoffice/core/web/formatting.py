@@ -322,6 +322,6 @@ def whole_ids(text: str) -> SafeString:
 _SINGLE_SLASH = re.compile(r"(?<!/)/(?=[^/\s])")
 
 
-def broken_urls(text: str) -> SafeString:
+def breakable_urls(text: str) -> SafeString:
     """The text as escaped HTML, in which a line may end after the slashes of a URL, but not after https://."""
     return SafeString(_SINGLE_SLASH.sub("/<wbr>", escape(text)) if "://" in text else escape(text))

@@ -19,7 +19,7 @@ from django.utils.translation import gettext
 
 from backoffice.core import clock, leases
 from backoffice.core.cached_reads import cached_in_process
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.web.formatting import format_count
 from backoffice.ledger.models import UNPLACEABLE, BalanceBreak, ContinuityCheck, Facet, Transaction
 from backoffice.ledger.statements.breaks import break_differences, examine_chain, store_breaks
@@ -154,7 +154,7 @@ class DailyBreaks:
     @property
     def net(self) -> Decimal:
         """The surplus found, minus the shortfall found."""
-        with localcontext(SUM_CONTEXT):
+        with localcontext(EXACT):
             return self.more - self.less
 
 
@@ -175,7 +175,7 @@ def breaks_by_day(breaks: QuerySet[BalanceBreak]) -> list[DailyBreaks] | None:
         return None
     days: dict[tuple[str, date], DailyBreaks] = {}
     amounts: dict[tuple[str, date, str], Decimal] = defaultdict(Decimal)
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         for currency, at, direction, difference in rows:
             key = currency, timezone.localdate(at)
             days.setdefault(key, DailyBreaks(*key)).count += 1

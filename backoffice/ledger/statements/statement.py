@@ -13,7 +13,7 @@ from decimal import Decimal, localcontext
 
 from django.db.models import Count, QuerySet
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.ledger.models import UNPLACEABLE, BalanceBreak, BalanceSnapshot, Facet, Mirror, Transaction
 from backoffice.ledger.statements.chain_reader import (
     chain_link_of,
@@ -56,7 +56,7 @@ class ReportedBalance:
     @property
     def difference(self) -> Decimal:
         """The reported balance minus the balance by the records."""
-        with localcontext(SUM_CONTEXT):
+        with localcontext(EXACT):
             return self.amount - self.derived
 
 
@@ -91,7 +91,7 @@ class Statement:
 
     @property
     def fees(self) -> Decimal:
-        with localcontext(SUM_CONTEXT):
+        with localcontext(EXACT):
             return self.received.fee + self.sent.fee
 
     @property
@@ -99,7 +99,7 @@ class Statement:
         """The closing balance by the movements: opening plus received, minus sent and fees."""
         if self.opening is None:
             return None
-        with localcontext(SUM_CONTEXT):
+        with localcontext(EXACT):
             return self.opening + self.received.amount - self.sent.amount - self.fees
 
     @property
@@ -107,7 +107,7 @@ class Statement:
         """The closing balance minus the expected one; None if either is unknown."""
         if self.expected is None or self.closing is None:
             return None
-        with localcontext(SUM_CONTEXT):
+        with localcontext(EXACT):
             return self.closing - self.expected
 
     @property
@@ -185,7 +185,7 @@ def _movements(
     """By currency and direction."""
     totals: dict[tuple[str, str], MovementTotals] = defaultdict(MovementTotals)
     facets = {facet.pk: facet for facet in Facet.objects.filter(currency__in=currencies)}
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         for facet_id, count, amount, fees in sums_between(list(facets), since, until):
             facet = facets[facet_id]
             totals[facet.currency, facet.direction].add(count, amount, fees)
@@ -248,7 +248,7 @@ def _reported_before(currency: str, moment: datetime, known: datetime) -> Report
 
 
 def _sum(amounts: Iterable[Decimal]) -> Decimal:
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         return sum(amounts, Decimal(0))
 
 

@@ -16,7 +16,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.cached_reads import CachedRead, CachedValue
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.leases import lock_until_commit
 from backoffice.ledger.models import Mirror, Transaction
@@ -88,7 +88,7 @@ class SummaryComparison:
         if self.currency is None:
             return None
         unit = Decimal(1).scaleb(-CURRENCIES[self.currency].decimals)
-        with localcontext(SUM_CONTEXT):
+        with localcontext(EXACT):
             return (self.reported_volume - self.mirrored_volume).quantize(unit)
 
     @property
@@ -232,7 +232,7 @@ def _mirrored(query: SummaryQuery, since: datetime | None, until: datetime) -> t
     criteria = TransactionFilter(currency=query.currency or "", type=query.type or "")
     facets = criteria.matching_facets(known_facets())
     count, volume = 0, Decimal(0)
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         for _facet, number, amount, _fee in sums_between(facets, since, until):
             count, volume = count + number, volume + amount
     return count, volume
@@ -244,5 +244,5 @@ def _unsynced(summary: TransactionSummary) -> tuple[int, Decimal]:
     mirrored = Transaction.objects.filter(transaction_id__in=newest).order_by()
     known = set(mirrored.values_list("transaction_id", flat=True))
     missing = [amount for transaction_id, amount in newest.items() if transaction_id not in known]
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         return len(missing), sum(missing, Decimal(0))

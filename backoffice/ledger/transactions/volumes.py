@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import QuerySet, Sum
 from django.utils.translation import gettext, pgettext_lazy
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.ledger.models import DayTotal, Facet, Transaction
 from backoffice.ledger.transactions import filters
 from backoffice.ledger.transactions.filters import TransactionFilter
@@ -45,7 +45,7 @@ class CurrencyTotal:
     @property
     def net(self) -> Decimal:
         """Received less sent; negative if more was sent."""
-        with localcontext(SUM_CONTEXT):
+        with localcontext(EXACT):
             return self.received - self.sent
 
 
@@ -106,7 +106,7 @@ def _volumes_by_days(criteria: TransactionFilter) -> list[DirectionVolume]:
 
 def _by_direction(facets: dict[int, Facet], amounts: Iterable[tuple[int, Decimal]]) -> list[DirectionVolume]:
     sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         for facet_id, amount in amounts:
             sums[facets[facet_id].currency, facets[facet_id].direction] += amount
     return [
@@ -269,7 +269,7 @@ def _day_totals(first: date, last: date) -> Iterator[FacetDayTotal]:
 
 def _daily_flows(days: list[date], totals: list[FacetDayTotal]) -> list[DailyFlow]:
     amounts: dict[tuple[date, str], Decimal] = defaultdict(Decimal)
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         for total in totals:
             amounts[total.day, total.direction] += total.amount
     return [DailyFlow(day, amounts[day, "in"], amounts[day, "out"]) for day in days]
@@ -301,7 +301,7 @@ def _total_amount(totals: Iterable[FacetDayTotal]) -> Decimal:
 
 
 def _sum(amounts: Iterable[Decimal]) -> Decimal:
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         return sum(amounts, Decimal(0))
 
 

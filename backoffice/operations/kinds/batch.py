@@ -9,7 +9,7 @@ from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations.kinds.base import (
     Debit,
@@ -47,7 +47,7 @@ def currency_totals(debits: Iterable[Debit]) -> list[CurrencyTotal]:
     amounts: dict[str, list[Decimal]] = defaultdict(list)
     for debit in debits:
         amounts[debit.currency].append(debit.amount)
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         return [
             CurrencyTotal(currency=code, count=len(each), amount=sum(each, Decimal(0)), largest=max(each))
             for code, each in sorted(amounts.items())

@@ -12,7 +12,7 @@ from django.db.models import TextChoices
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.web.formatting import (
     UNREADABLE_ERRORS,
     code_sentence,
@@ -238,7 +238,7 @@ def with_providers_word(labels: Mapping[str, Any], word: str, *, in_sentence: bo
 
 
 def _more_or_less(found: Difference, more: str, less: str) -> str:
-    by = SUM_CONTEXT.subtract(Decimal(found["provider"]), Decimal(found["local"]))
+    by = EXACT.subtract(Decimal(found["provider"]), Decimal(found["local"]))
     return (more if by > 0 else less).format(amount=format_amount(abs(by), found["currency"]))
 
 

@@ -28,7 +28,7 @@ from backoffice.accounts.setup_links import links_to_pass_on
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.checkpoints import overdue_destinations
 from backoffice.audit.models import ChainHead
-from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
+from backoffice.audit.verification import ChainVerification, VerifiedPosition, verify_chain, verify_since
 from backoffice.core import clock
 from backoffice.core.database.queries import CompiledQuery, composed_once
 from backoffice.core.isolation import ignore, is_database_unavailable, run_each_isolated
@@ -264,8 +264,8 @@ def _measured_approval_time() -> dict[str, object]:
     }
 
 
-def _log_position(last: Inspection) -> ChainCheckpoint:
-    return ChainCheckpoint(last.log_position, last.log_hash or GENESIS)
+def _log_position(last: Inspection) -> VerifiedPosition:
+    return VerifiedPosition(last.log_position, last.log_hash or GENESIS)
 
 
 def _store(report: InspectionReport, log: ChainVerification, inspected_to: UUID | None) -> None:

@@ -116,7 +116,7 @@ def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: 
 def _close_attempt(
     operation: Operation, resolution: Operation, payload: ResolutionPayload
 ) -> tuple[Status, Attempt]:
-    attempt = _open_attempt(operation, payload)
+    attempt = _lock_open_attempt(operation, payload)
     status, attempt.outcome = _approved_outcome(attempt, payload)
     if payload.transaction is not None:
         _claim_transaction(attempt, payload.transaction)
@@ -175,7 +175,7 @@ def _add_payment(operation: Operation, resolution: Operation, payload: Resolutio
     return attempt
 
 
-def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
+def _lock_open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
     """The attempt that the resolution is about, locked, if its outcome is still open."""
     attempts = Attempt.objects.select_for_update().filter(operation=operation, closed_at__isnull=True)
     attempt = next((one for one in attempts if one.number == payload.attempt), None)

@@ -22,7 +22,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import open_halves
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.web.forms import reason_field
 from backoffice.operations import policy
 from backoffice.operations.approval.requirements import levels_of_many
@@ -143,9 +143,7 @@ def bulk_totals(operations: Iterable[Operation], *, debited: bool) -> list[tuple
     sums: dict[str, Decimal] = {}
     for operation in operations:
         if operation.amount is not None and debits_a_balance(operation.kind) is debited:
-            sums[operation.currency] = SUM_CONTEXT.add(
-                sums.get(operation.currency, Decimal(0)), operation.amount
-            )
+            sums[operation.currency] = EXACT.add(sums.get(operation.currency, Decimal(0)), operation.amount)
     return sorted(sums.items())
 
 

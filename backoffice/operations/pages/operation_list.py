@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import cached_in_process
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
 from backoffice.core.web.pagination import (
     PAGE_SIZE,
@@ -236,7 +236,7 @@ def _added_up(counted: Iterable[tuple[str, str, Decimal | None, int]]) -> list[O
     """SQLite has no exact sum, so it only counts equal amounts."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         for currency, status, amount, count in counted:
             counts[currency, status] += count
             sums[currency, status] += (amount or Decimal(0)) * count

@@ -104,7 +104,7 @@ def _with_batches(
 
 
 def first_in_progress(person: User) -> OperationGroup:
-    """The first open operations with a known outcome so far, for a user who decides on none, with one line for each
+    """The first open operations whose outcome is not unknown, for a user who decides on none, with one line for each
     batch of which such rows are open. At most two queries.
     """
     if not person.has_perm(permissions.VIEW):
@@ -255,7 +255,7 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
         "to_continue": to_continue,
         "bulk_sends": [one for one in bulk_sends if one not in to_continue],
         "attention": first_needing_attention(person) if needs_attention else OperationGroup(),
-        "under_way": main,
+        "in_progress": main,
         "open_now": open_now,
         "ended_lately": ended_lately,
         "health": health,

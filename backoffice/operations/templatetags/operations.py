@@ -11,7 +11,7 @@ from django.utils.translation import get_language
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core.templatetags.display import money
-from backoffice.core.web.formatting import broken_urls, in_words, unreadable_text
+from backoffice.core.web.formatting import breakable_urls, in_words, unreadable_text
 from backoffice.operations import permissions
 from backoffice.operations.batches.summary import BatchSummary, ShownStatus, statuses_in_list
 from backoffice.operations.errors import ContentUnreadableError
@@ -109,13 +109,13 @@ def selectable_references(operations: Iterable[Operation], person: User) -> set[
         if (one.status == Status.APPROVED and releases)
         or (
             one.status == Status.PENDING
-            and not _is_decided_alone(one)
+            and not _is_excluded_from_bulk(one)
             and person.has_perm(approval_permission_for(one.kind))
         )
     }
 
 
-def _is_decided_alone(operation: Operation) -> bool:
+def _is_excluded_from_bulk(operation: Operation) -> bool:
     return operation.kind in KINDS and KINDS[operation.kind].excluded_from_bulk
 
 
@@ -158,7 +158,7 @@ def listed_title(operation: Operation) -> str:
 @register.filter
 def with_breaks(text: object) -> SafeString:
     """The text, in which a browser may begin a new line after the slashes of a URL, but not after https://."""
-    return broken_urls(str(text))
+    return breakable_urls(str(text))
 
 
 @register.filter

@@ -45,7 +45,7 @@ def _roles(person: User) -> str:
 
 STAFF = ComputedReport(
     name="staff",
-    title=_("Staff"),
+    title=_("Team"),
     about=_("Everyone with an account: roles, status and last sign-in."),
     permissions=("accounts.view_user",),
     form=forms.Form,
@@ -126,7 +126,7 @@ ACCESS_RIGHTS = ComputedReport(
         Column("right", _("Role, group, or person on leave"), "right"),
         Column("since", _("Since"), "since"),
         Column("until", _("Until"), "until"),
-        Column("agreed_by", pgettext_lazy("right", "Approved by"), "agreed_by"),
+        Column("agreed_by", pgettext_lazy("right", "Prepared and approved by"), "agreed_by"),
     ),
     rows=access_right_rows,
 )

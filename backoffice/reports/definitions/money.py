@@ -18,7 +18,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.web.forms import PageForm, PeriodForm
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger.forms import CurrencyPeriodForm, TransactionFilterForm
@@ -150,7 +150,7 @@ def _with_transactions(
 
 
 def _unexplained(currency: str, expected: Decimal, found: Decimal) -> StatementReportLine:
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         difference = found - expected
     if difference > 0:
         return StatementReportLine("unexplained", currency, found, received=difference)
@@ -162,7 +162,7 @@ def _movement(transaction: Transaction, balance: Decimal | None) -> StatementRep
     adds = balance_effect(transaction.direction, transaction.amount, transaction.fee)
     if adds is None:
         return StatementReportLine("movement", transaction.currency, balance, transaction=transaction)
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         after = None if balance is None else balance + adds
     column = {"received" if transaction.direction == "in" else "sent": transaction.amount}
     return StatementReportLine(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from http import HTTPStatus
+from http.client import responses
 from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler
@@ -168,7 +168,7 @@ def _rate_limit_response(fault: ActiveFault) -> WireResponse:
 
 
 def _status_response(status: int, body: object, headers: dict[str, str]) -> WireResponse:
-    phrase = HTTPStatus(status).phrase if status in _KNOWN_STATUSES else "Status of a fault"
+    phrase = responses.get(status, "Status of a fault")
     if body is None:
         body = {"success": status < 400, "message": phrase}
     content = (body if isinstance(body, str) else dumps(body)).encode("utf-8", "surrogatepass")
@@ -176,6 +176,3 @@ def _status_response(status: int, body: object, headers: dict[str, str]) -> Wire
     content_type = "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
     defaults = [] if "content-type" in header_names else [("Content-Type", content_type)]
     return with_body(WireResponse(f"{status} {phrase}", [*defaults, *headers.items()], b""), content)
-
-
-_KNOWN_STATUSES = frozenset(int(status) for status in HTTPStatus)

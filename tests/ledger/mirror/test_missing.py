@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 
 from backoffice.core import clock
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.leases import Lease, LeaseLostError
 from backoffice.ledger.mirror import merge, sync
 from backoffice.ledger.mirror.merge import mark_missing, merge_records
@@ -86,7 +86,7 @@ def test_totals_count_listed_records_only(seed: int) -> None:
         if chance.random() < 0.6:
             listed_are(set(chance.sample(names, chance.randrange(len(names)))))
         marked += Transaction.objects.filter(missing_since__isnull=False).count()
-        with localcontext(SUM_CONTEXT):
+        with localcontext(EXACT):
             assert stored_sums() == from_scratch()
         assert list(total_discrepancies()) == []
     assert marked
@@ -114,7 +114,7 @@ def test_missing_records_are_marked_in_batches_across_runs(
     lost = Transaction.objects.filter(missing_since__isnull=False)
     with pytest.raises(LeaseLostError):
         mark_missing(LostAfterOneStep("mirror", 1, sync.LEASE_DURATION), clock.now())
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         assert lost.count() == 2
         assert stored_sums() == from_scratch()
         assert list(continuity.break_disagreements()) == []

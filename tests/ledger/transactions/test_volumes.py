@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 import pytest
 from django.db import connection
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions import query_planner
 from backoffice.ledger.transactions.filters import TransactionFilter
@@ -39,7 +39,7 @@ def rows() -> list[Transaction]:
 
 def plain_sums(chosen: TransactionFilter) -> list[DirectionVolume]:
     sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
-    with localcontext(SUM_CONTEXT):
+    with localcontext(EXACT):
         for row in chosen.apply(Transaction.objects.all()):
             sums[row.currency, row.direction] += row.amount
     return [DirectionVolume(*key, amount) for key, amount in sorted(sums.items())]

@@ -1,4 +1,4 @@
-"""Appends to the audit log and its verification, inside Django:
+"""Measure appends to the audit log, and its verification, inside Django:
 `python -m tools.inside_django tools.bench.writes.audit_process <JSON>`.
 
 Beside ours: entries of the same columns without a chain, a chain whose writers lock the whole table, and the bytes of

@@ -14,7 +14,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.rights import BreakGlassChange
 from backoffice.accounts.roles import Role
 
-MOST_CHARACTERS = BreakGlassChange._meta.get_field("reason").max_length or 0
+MAX_REASON_LENGTH = BreakGlassChange._meta.get_field("reason").max_length or 0
 SECOND_ADMINISTRATOR = (
     "An incident is open on every overview until an approver, an auditor or a third administrator acknowledges that "
     "one person may have made both administrators."
@@ -63,9 +63,9 @@ class Command(BaseCommand):
         command = ShellCommand((reason if stated is None else stated).strip(), stated is not None)
         if not command.reason and (command.is_break_glass or action != "create"):
             raise CommandError("A reason is required. Nothing was changed.")
-        if len(command.reason) > MOST_CHARACTERS:
+        if len(command.reason) > MAX_REASON_LENGTH:
             raise CommandError(
-                f"The reason is too long: at most {MOST_CHARACTERS} characters. Nothing was changed."
+                f"The reason is too long: at most {MAX_REASON_LENGTH} characters. Nothing was changed."
             )
         try:
             done, message = (_create if action == "create" else _change)(action, command, **options)

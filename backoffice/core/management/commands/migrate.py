@@ -1,5 +1,5 @@
 """Replaces Django's `manage.py migrate`: connects as the owner of the tables, waits for no lock for long, and then
-grants the role that runs its rights.
+grants the runtime role its rights.
 """
 
 import time
@@ -18,7 +18,7 @@ PAUSE = 10.0  # seconds, in which sessions that waited behind the migration cont
 
 
 class Command(migrate.Command):
-    """Without a role that owns the tables (`COUNTERSIGN_MIGRATION_DATABASE_URL`), as the role that runs."""
+    """Without a role that owns the tables (`COUNTERSIGN_MIGRATION_DATABASE_URL`), as the runtime role."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not has_owner():

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.web.formatting import local_time
 from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
@@ -238,7 +238,7 @@ def total_debit(operation: Operation) -> Decimal | None:
     attempt = last_attempt(operation)
     if operation.amount is None or attempt is None or attempt.balance is None or attempt.fee is None:
         return None
-    return SUM_CONTEXT.add(operation.amount, attempt.fee)
+    return EXACT.add(operation.amount, attempt.fee)
 
 
 def may_be_paid_already(operation: Operation) -> bool:

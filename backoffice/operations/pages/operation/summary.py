@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.fields import EXACT
 from backoffice.core.web.formatting import local_day, local_time
 from backoffice.operations.kinds.base import Debit, Facts, LocalKind
 from backoffice.operations.kinds.registry import AnyKind
@@ -56,7 +56,7 @@ class DecisionSummary:
         """The last reported balance without the amount, before the fee; None if either is not known."""
         if self.debit is None or self.balance is None:
             return None
-        return SUM_CONTEXT.subtract(self.balance, self.debit.amount)
+        return EXACT.subtract(self.balance, self.debit.amount)
 
 
 def decision_summary(

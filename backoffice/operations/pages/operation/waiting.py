@@ -26,7 +26,7 @@ from backoffice.policies.evaluator import Capacity, Hindrance, Person
 from backoffice.policies.people import CurrentNames
 from backoffice.policies.sentences import level_text
 
-MOST_NAMES = 20
+MAX_NAMES = 20
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class WaitingLevel:
 
 @dataclass(frozen=True)
 class WaitingReason:
-    """Why some people cannot approve now: the reason, and their names, at most `MOST_NAMES`."""
+    """Why some people cannot approve now: the reason, and their names, at most `MAX_NAMES`."""
 
     reason: str
     names: Sequence[str]
@@ -66,7 +66,7 @@ class Waiting:
     levels: Sequence[WaitingLevel]
     open_level: str
     missing: int
-    able: Sequence["AblePerson"]
+    able: Sequence[AblePerson]
     reasons: Sequence[WaitingReason]
     refusal: str = ""
     is_tightened: bool = False
@@ -95,9 +95,9 @@ class Waiting:
         return max(next((level.missing for level in self.levels if level.missing), 0) - len(self.able), 0)
 
     @property
-    def able_shown(self) -> Sequence["AblePerson"]:
-        """The first `MOST_NAMES` of those who can approve."""
-        return self.able[:MOST_NAMES]
+    def able_shown(self) -> Sequence[AblePerson]:
+        """The first `MAX_NAMES` of those who can approve."""
+        return self.able[:MAX_NAMES]
 
     @property
     def able_more(self) -> int:
@@ -152,7 +152,7 @@ def _described(operation: Operation, required: requirements.RequiredNow) -> Wait
     ]
     return Waiting(
         shown,
-        next((text for text, one in zip(texts, found.progress.levels, strict=True) if one.missing), ""),
+        next((level.text for level in shown if level.missing), ""),
         found.progress.missing,
         [AblePerson(person.id, _acting(person, can)) for person, can in found.able],
         _reasons(found),
@@ -187,8 +187,8 @@ def _reasons(found: Approvers) -> list[WaitingReason]:
     return [
         WaitingReason(
             str(reason.label).format(hours=hours),
-            reasons[reason][:MOST_NAMES],
-            max(len(reasons[reason]) - MOST_NAMES, 0),
+            reasons[reason][:MAX_NAMES],
+            max(len(reasons[reason]) - MAX_NAMES, 0),
         )
         for reason in Hindrance
         if reason in reasons

@@ -65,7 +65,7 @@ def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:
 
 
 def of_database_role() -> Iterator[Attention]:
-    """What the role that runs may do beyond its work; nothing in the sandbox, and on SQLite, which has no roles."""
+    """What the runtime role may do beyond its work; nothing in the sandbox, and on SQLite, which has no roles."""
     if settings.ENVIRONMENT == "sandbox":
         return
     role = cached_in_process("database-role", database_role, seconds=60)
