@@ -106,6 +106,10 @@ class _Task(WSGITask):
         return environ
 
 
+_served = threading.local()
+"""`connection`: which one the current thread serves. The loop's thread has none."""
+
+
 class Connection(HTTPChannel):
     """One connection, with the times from which its limits count."""
 
@@ -114,6 +118,7 @@ class Connection(HTTPChannel):
     has_been_used = False
     head_is_complete = False
     is_set_aside = False  # sent something that is not read before a thread has served what it sent earlier
+    waits_to_write = False  # registered for writing, or about to be
 
     def parser_class(self, adj: Adjustments) -> _Parser:  # type: ignore[override]
         """The parser of a request. waitress calls this attribute as a class."""
@@ -150,13 +155,31 @@ class Connection(HTTPChannel):
             self.is_set_aside = not (self.readable() or self.writable())
         return self.is_set_aside
 
+    def events_to_await(self) -> int:
+        """What it is to be registered for. Reading is, too, while a thread serves it, which is seldom in vain."""
+        self.waits_to_write = (
+            True  # before looking: a thread that writes the rest meanwhile then wakes the loop
+        )
+        wanted = _wanted_events(self)
+        self.waits_to_write = bool(wanted & EVENT_WRITE)
+        return wanted or EVENT_READ
+
     @property
     def needs_loop(self) -> bool:
         """Whether the loop has to do something that it does not learn from the socket as it is registered."""
-        return bool(self.is_set_aside or self.total_outbufs_len or self.will_close or self.close_when_flushed)
+        return bool(
+            self.is_set_aside
+            or self.waits_to_write
+            or self.total_outbufs_len
+            or self.will_close
+            or self.close_when_flushed
+        )
 
     def handle_close(self) -> None:
-        """Close the connection, and delete what was received of a body."""
+        """Close the connection, and delete what was received of a body. Only the loop does: a thread has it done."""
+        if hasattr(_served, "connection"):
+            self.will_close = True
+            return
         super().handle_close()
         unfinished, self.request = self.request, None
         if unfinished is not None:
@@ -188,10 +211,6 @@ class Connection(HTTPChannel):
         if self.request is None or not self.head_is_complete:
             return HEAD_SECONDS
         return BODY_SECONDS + int(self.request.content_length) / BODY_BYTES_PER_SECOND
-
-
-_served = threading.local()
-"""`connection`: which one the current thread serves."""
 
 
 class Sockets(dict[int, Any]):
@@ -242,9 +261,7 @@ class Sockets(dict[int, Any]):
         if self.get(descriptor) is not one:
             return
         key = self._selector.get_map().get(descriptor)
-        wanted = _wanted_events(one)
-        if not wanted and isinstance(one, Connection):
-            wanted = EVENT_READ  # although a thread serves it
+        wanted = one.events_to_await() if isinstance(one, Connection) else _wanted_events(one)
         if key is None and wanted:
             self._selector.register(descriptor, wanted, one)
         elif key is not None and not wanted:

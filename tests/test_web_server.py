@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from selectors import EVENT_WRITE
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -41,7 +42,7 @@ def serving(app: App) -> Iterator[int]:
         0, os.getppid(), [SimpleNamespace(sock=listener)], None, 30, config, logging.getLogger("gunicorn")
     )
     worker.wsgi = app
-    thread = threading.Thread(target=worker.run)
+    thread = threading.Thread(target=worker.run, name=f"loop at {listener.getsockname()[1]}")
     thread.start()
     try:
         yield listener.getsockname()[1]
@@ -375,12 +376,52 @@ def test_a_client_that_does_not_wait_for_its_answer_does_not_keep_the_loop_busy(
         assert first.has_begun.wait(PATIENCE)
         connection.sendall(GET)
         if is_closed:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # resets it
-            connection.close()
+            reset(connection)
         turns.clear()
         time.sleep(0.5)
         assert len(turns) < 30  # ten that end by themselves, after _LOOP_SECONDS
         first.may_end.set()
+
+
+def test_only_the_loop_closes_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that closed one meanwhile would end the process: the loop may be registering it."""
+    closed_by: list[str] = []
+
+    def close(connection: HTTPChannel) -> None:
+        closed_by.append(threading.current_thread().name)
+        original(connection)
+
+    original = HTTPChannel.handle_close
+    monkeypatch.setattr(HTTPChannel, "handle_close", close)
+    first = _Held(hello)
+    with serving(first) as port:
+        with connected(port, GET + b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n") as connection:
+            connection.sendall(b"Expect: 100-continue\r\n\r\n")
+            assert first.has_begun.wait(PATIENCE)
+            reset(connection)
+        time.sleep(0.2)
+        first.may_end.set()  # the thread finds the connection reset when it asks for the second body
+        assert status(port) == 200
+        loop = f"loop at {port}"
+    assert closed_by
+    assert set(closed_by) == {loop}
+
+
+def test_a_connection_that_waits_to_write_is_looked_at_once_the_rest_is_written() -> None:
+    seen: list[tuple[int, bool, bool]] = []
+
+    def look(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        connection = web_server._served.connection
+        before = connection.needs_loop
+        connection.total_outbufs_len = 1  # which the loop finds, and the thread then writes
+        awaited = connection.events_to_await()
+        connection.total_outbufs_len = 0
+        seen.append((awaited, before, connection.needs_loop))
+        return hello(environ, start_response)
+
+    with serving(look) as port:
+        assert status(port) == 200
+    assert seen == [(EVENT_WRITE, False, True)]
 
 
 def test_a_process_that_ends_waits_without_being_busy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,6 +450,12 @@ def test_an_answer_that_no_buffer_holds_arrives_whole() -> None:
             received += connection.recv(1_000_000).count(b"x")
         connection.sendall(GET)
         assert connection.recv(15) == b"HTTP/1.1 200 OK"
+
+
+def reset(connection: socket.socket) -> None:
+    """Close it so that the server receives an error instead of an end."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 class _Held:
