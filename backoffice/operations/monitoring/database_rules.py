@@ -56,6 +56,9 @@ _ON_POSTGRESQL = """
 """
 _ON_SQLITE = "SELECT type, tbl_name, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 _TOKEN = re.compile(r"""("[^"]*"|'(?:[^']|'')*'|[(),])""")
+_TEXT_CAST = re.compile(r"::(?:text|character varying)(?:\[\])?")
+_CAST_ARRAY = re.compile(r"\((ARRAY\[[^\[\]()]*\])\)")
+_CAST_LITERAL = re.compile(r"\(('(?:[^']|'')*')\)")
 _NAME = re.compile(r'(?:CONSTRAINT )?"([^"]+)"')
 _IS_CONSTRAINT = re.compile(r"\b(?:CONSTRAINT|CHECK|UNIQUE|PRIMARY KEY|REFERENCES)\b")
 
@@ -113,10 +116,21 @@ def _tables() -> list[str]:
     return [model._meta.db_table for config in ours for model in config.get_models(include_auto_created=True)]
 
 
-def _on_postgresql() -> list[tuple[str, str, str, str]]:
+def _on_postgresql() -> Iterator[tuple[str, str, str, str]]:
     with connection.cursor() as cursor:
         cursor.execute(_ON_POSTGRESQL, [_tables()])
-        return list(cursor.fetchall())
+        stored = cursor.fetchall()
+    for kind, table, name, text in stored:
+        yield kind, table, name, _without_text_casts(text) if kind in {"constraint", "index"} else text
+
+
+def _without_text_casts(definition: str) -> str:
+    """The definition without what PostgreSQL writes otherwise after it was restored from a dump.
+
+    It then casts each text of `ANY (ARRAY['a', 'b'])` instead of the array, which compares the same texts.
+    """
+    uncast = _TEXT_CAST.sub("", definition)
+    return _CAST_LITERAL.sub(r"\1", _CAST_ARRAY.sub(r"\1", uncast))
 
 
 def _on_sqlite() -> Iterator[tuple[str, str, str, str]]:

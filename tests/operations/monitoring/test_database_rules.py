@@ -123,3 +123,60 @@ if not ON_SQLITE:
         monkeypatch.setattr(database_rules, "LISTED_POSTGRESQL", 14)
         execute(*DAMAGE[f"{NEVER_THE_PREPARER} is changed"])
         assert altered_rules() == [f"enforcement of {NEVER_THE_PREPARER} is changed"]
+
+
+@pytest.mark.skipif(ON_SQLITE, reason="a copy of SQLite's file has the same definitions")
+def test_rules_restored_from_a_dump_are_the_same() -> None:
+    """pg_dump writes each rule as PostgreSQL shows it; what is made of that is shown otherwise."""
+    before = _shown_rules()
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    for statements in _dumped_rules():
+        execute(*statements)
+    after = _shown_rules()
+    assert len([rule for rule in before if before[rule] != after[rule]]) > 10  # or this would show nothing
+    assert altered_rules() == []
+
+
+def _shown_rules() -> dict[tuple[str, ...], str]:
+    with connection.cursor() as cursor:
+        cursor.execute(database_rules._ON_POSTGRESQL, [database_rules._tables()])
+        return {tuple(rule): definition for *rule, definition in cursor.fetchall()}
+
+
+def _dumped_rules() -> list[list[str]]:
+    """The statements that make each rule again that has an expression, as pg_dump writes them."""
+    ours = database_rules._tables()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
+            " WHERE contype = 'c' AND conrelid::regclass::text = ANY(%s)",
+            [ours],
+        )
+        checks = [
+            [
+                f"ALTER TABLE {table} DROP CONSTRAINT {name}",
+                f"ALTER TABLE {table} ADD CONSTRAINT {name} {text}",
+            ]
+            for table, name, text in cursor.fetchall()
+        ]
+        cursor.execute(
+            "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index"
+            " WHERE indisunique AND indpred IS NOT NULL AND indrelid::regclass::text = ANY(%s)",
+            [ours],
+        )
+        indexes = [[f"DROP INDEX {name}", text] for name, text in cursor.fetchall()]
+        cursor.execute(
+            "SELECT tgrelid::regclass::text, tgname, pg_get_triggerdef(oid), tgenabled FROM pg_trigger"
+            " WHERE NOT tgisinternal AND tgrelid::regclass::text = ANY(%s)",
+            [ours],
+        )
+        triggers = [
+            [
+                f"DROP TRIGGER {name} ON {table}",
+                text,
+                f"ALTER TABLE {table} ENABLE {'ALWAYS' if enabled == 'A' else ''} TRIGGER {name}",
+            ]
+            for table, name, text, enabled in cursor.fetchall()
+        ]
+    return [*checks, *indexes, *triggers]
