@@ -116,8 +116,8 @@ class ChainVerification:
         if self.fault:
             return str(self.fault)
         sentence = ngettext(
-            "{count} entry verified; the audit log is intact",
-            "{count} entries verified; the audit log is intact",
+            "{count} entry verified; its chain is intact",
+            "{count} entries verified; their chain is intact",
             self.verified,
         )
         return sentence.format(count=format_count(self.verified))

@@ -143,7 +143,9 @@ class SampleOperations:
 
     def make_expired(self) -> None:
         operation = self.prepare()
-        Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now())
+        operation.expires_at = timezone.now()
+        operation.make_seal()
+        operation.save(update_fields=["expires_at", "seal"])
         approvals.expire_operation(operation.pk)
 
     def make_cancelled(self) -> None:

@@ -31,7 +31,7 @@ _ROWS_AT_ONCE = 1000
 
 
 class NothingToArchiveError(Exception):
-    """No entry of the audit log is in this time, or the time is not past."""
+    """No entry of the audit log is in this time, or the time is not past. The message says which."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,15 @@ def archive_evidence(since: datetime, until: datetime) -> ArchiveSummary:
     A row counts for the time at which it was recorded, and is archived as it is now. Raises NothingToArchiveError,
     ImproperlyConfigured without a key, OSError.
     """
+    if since >= until:
+        raise NothingToArchiveError("The last day must be after the first one.")
     if until > clock.now():
-        raise NothingToArchiveError
+        raise NothingToArchiveError(f"These days are not over before {until:%Y-%m-%d %H:%M} UTC.")
     entries = Entry.objects.filter(at__gte=since, at__lt=until)
     ends = entries.aggregate(first=Min("position"), last=Max("position"))
     first, last = ends["first"], ends["last"]
     if first is None:
-        raise NothingToArchiveError
+        raise NothingToArchiveError("The audit log has no entry in these days.")
     name = f"evidence-{since:%Y%m%dT%H%M%S}-{until:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.jsonl.gz"
     part = settings.DATA_DIR / f"{name}.part"
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib import auth
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, Sum
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -53,6 +53,18 @@ def test_an_account_is_locked_out_for_every_address(preparer: User, approver: Us
     elsewhere = Client(REMOTE_ADDR="192.0.2.7")
     assert steps.give_password(elsewhere, preparer).status_code == 429
     assert steps.give_password(elsewhere, approver).status_code == 302
+
+
+def test_the_operator_ends_the_lock_out_of_one_account(preparer: User, approver: User) -> None:
+    for address, _ in zip(addresses(), range(lockout.WRONG_FOR_ACCOUNT), strict=False):
+        attempt(preparer.email, address)
+        attempt(approver.email, address)
+    refused = RefusedSignIns.objects.aggregate(Sum("refused"))
+    assert lockout.reset_account(preparer.email.upper()) == lockout.WRONG_FOR_ACCOUNT
+    assert RefusedSignIns.objects.aggregate(Sum("refused")) == refused
+    elsewhere = Client(REMOTE_ADDR="192.0.2.7")
+    assert steps.give_password(elsewhere, approver).status_code == 429
+    assert steps.give_password(elsewhere, preparer).status_code == 302
 
 
 def test_an_address_is_locked_out_for_every_account(preparer: User) -> None:

@@ -137,4 +137,4 @@ def test_concurrent_writers_keep_the_chain_intact() -> None:
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
 
-    assert str(verify_chain()) == f"{WRITERS * EACH} entries verified; the audit log is intact"
+    assert str(verify_chain()) == f"{WRITERS * EACH} entries verified; their chain is intact"

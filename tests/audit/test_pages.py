@@ -180,7 +180,7 @@ def test_verifying_shows_and_audits_the_result(reader: Client, auditor: User) ->
     page = reader.post(VERIFY).content.decode()
 
     assert "The audit log is intact" in page
-    assert "1 entry verified; the audit log is intact" in page
+    assert "1 entry verified; its chain is intact" in page
     assert str(Entry.objects.first()) == f"{auditor} verified the audit log"
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import DataError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -43,7 +43,7 @@ def test_an_unmodified_log_is_intact(log: None) -> None:
 
 
 def test_an_empty_log_is_intact() -> None:
-    assert str(verify_chain()) == "0 entries verified; the audit log is intact"
+    assert str(verify_chain()) == "0 entries verified; their chain is intact"
 
 
 FORGED: dict[str, tuple[Any, str]] = {
@@ -221,17 +221,17 @@ def test_the_command_prints_the_result_and_the_newest_hash(
     call_command("verify_audit")
 
     assert capsys.readouterr().out == (
-        f"5 entries verified; the audit log is intact\nnewest entry 5, hash {Entry.objects.get(position=5).hash}\n"
+        f"5 entries verified; their chain is intact\nnewest entry 5, hash {Entry.objects.get(position=5).hash}\n"
+        "The audit log is intact.\n"
     )
 
 
 def test_the_command_fails_and_names_the_broken_entry(log: None, capsys: pytest.CaptureFixture[str]) -> None:
     tamper(3, actor_label="Somebody else")
 
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(CommandError, match="The audit log is not intact"):
         call_command("verify_audit")
 
-    assert ended.value.code == 1
     assert "entry 3 (operation.prepared" in capsys.readouterr().err
 
 

@@ -96,3 +96,12 @@ def test_the_command_covers_every_encrypted_column() -> None:
         "AnsweredForm.encrypted_page",
     }  # gone in 90 seconds; read again if lost; gone in an hour
     assert columns - short_lived - plain == known
+
+
+def test_no_key_may_go_while_a_seal_is_wrong(settings: Settings, enrolled: User) -> None:
+    settings.ENCRYPTION_KEYS = [NEW, OLD]
+    AuthenticatorDevice.objects.filter(user=enrolled).update(seal="2025:altered")
+    output = io.StringIO()
+    with pytest.raises(CommandError, match=r"any key yet\. Not renewed, because the seal is wrong"):
+        call_command("reencrypt_secrets", stdout=output)
+    assert "can be removed" not in output.getvalue()

@@ -36,6 +36,12 @@ def test_a_withdrawal_in_progress_succeeds_after_an_hour(
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
 
 
+def test_an_expired_operation_has_a_valid_seal(history: SampleOperations) -> None:
+    history.make_expired()
+    operation = Operation.objects.get()
+    assert (operation.status, operation.is_genuine) == (Status.EXPIRED, True)
+
+
 @pytest.mark.parametrize(
     ("make", "status"),
     [(SampleOperations.make_succeeded, Status.SUCCEEDED), (SampleOperations.make_failed, Status.FAILED)],

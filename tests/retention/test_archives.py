@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.utils import timezone
 from pytest_django import DjangoDbBlocker, Settings
 
 from backoffice.accounts.models import User
@@ -176,6 +177,14 @@ def test_an_archive_is_compared_with_checkpoints(preparer: User, tmp_path: Path)
     file.write_bytes(checkpoints.sign(head.position, "0" * 64, clock.now()).line)
     with pytest.raises(CommandError, match="contradicts its checkpoint"):
         call_command("verify_archive", str(path), against=file)
+    file.write_bytes(b"no checkpoint\n")
+    with pytest.raises(CommandError, match="no checkpoint could be compared"):
+        call_command("verify_archive", str(path), against=file)
+
+
+def test_a_malformed_public_key_is_refused(archive: Path) -> None:
+    with pytest.raises(CommandError, match="'x' is no public key: write ID:BASE64"):
+        call_command("verify_archive", str(archive), public_key=["x"])
 
 
 def test_the_commands_archive_days_and_verify_with_a_public_key(archive: Path, settings: Settings) -> None:
@@ -184,8 +193,30 @@ def test_the_commands_archive_days_and_verify_with_a_public_key(archive: Path, s
     output = StringIO()
     call_command("verify_archive", str(archive), public_key=[f"{name}:{key}"], stdout=output)
     assert "intact" in output.getvalue()
-    with pytest.raises(CommandError, match="no entry"):
-        call_command("archive_evidence", "2001-01-01", "2001-01-02")
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "why"),
+    [
+        ("2001-01-01", "2001-01-02", "The audit log has no entry in these days"),
+        ("2001-01-02", "2001-01-02", "The last day must be after the first one"),
+        ("2001-01-01", "2999-01-01", "These days are not over before 2999-01-01"),
+        ("2001-13-01", "2001-01-02", "'2001-13-01' is no day: write it as 2026-01-31"),
+    ],
+)
+def test_the_command_says_why_nothing_is_archived(since: str, until: str, why: str) -> None:
+    with pytest.raises(CommandError, match=why):
+        call_command("archive_evidence", since, until)
+
+
+def test_the_command_names_the_file(preparer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    factories.prepared(preparer)
+    days, output = (f"{clock.now():%Y-%m-%d}", f"{clock.now() + timedelta(days=1):%Y-%m-%d}"), StringIO()
+    monkeypatch.setattr(clock, "now", lambda: timezone.now() + timedelta(days=2))
+    call_command("archive_evidence", *days, stdout=output)
+    path = Path(output.getvalue().partition(": ")[0])
+    assert path.is_file()
+    call_command("verify_archive", str(path), stdout=output)
 
 
 def test_a_time_that_is_not_over_is_not_archived(preparer: User) -> None:

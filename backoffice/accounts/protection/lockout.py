@@ -74,6 +74,14 @@ def reset_wrong_passwords(account: str, address: str | None) -> None:
     RefusedSignIns.objects.filter(account=account_key(account), address=network_of(address)).update(wrong=0)
 
 
+def reset_account(account: str) -> int:
+    """End the lock-out of an account for every address; the refusals stay counted. Returns how many counts it had.
+
+    For the operator: docs/operator/runbook.md, Someone tries passwords.
+    """
+    return RefusedSignIns.objects.filter(account=account_key(account)).update(wrong=0)
+
+
 def account_key(account: str) -> str:
     """The keyed hash under which an account is counted, since people type passwords into the wrong field."""
     return salted_hmac("accounts.refused", account.strip().lower(), algorithm="sha256").hexdigest()

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.contrib.auth.models import Group, Permission
+from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection
 from django.test import Client
 from django.urls import reverse
@@ -16,6 +17,7 @@ from pytest_django import Settings
 
 from backoffice.accounts import staff
 from backoffice.accounts.models import StaffSession, User
+from backoffice.accounts.roles import Role
 from backoffice.audit.verification import verify_chain
 from backoffice.core import clock
 from backoffice.core.database.role import RoleProblem, check_database_role, database_role, refresh_grants
@@ -281,3 +283,13 @@ def test_granting_again_changes_nothing_and_revokes_what_is_too_much(runtime_rol
     assert refresh_grants(runtime_role)
     run(f'SET ROLE "{runtime_role}"')
     assert is_refused("DELETE FROM audit_entry")
+
+
+def test_a_migration_as_the_runtime_role_says_which_role_it_needs(
+    transactional_db: None, request: pytest.FixtureRequest
+) -> None:
+    auditor = Group.objects.get(name=Role.AUDITOR)
+    auditor.permissions.add(Permission.objects.exclude(group=auditor)[0])
+    request.getfixturevalue("runtime_role")
+    with pytest.raises(CommandError, match="may not migrate: permission denied"):
+        call_command("migrate", verbosity=0)

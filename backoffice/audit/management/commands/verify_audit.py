@@ -9,8 +9,8 @@ from backoffice.audit.checkpoints import Comparison, compare_with_log, public_ke
 
 
 class Command(BaseCommand):
-    """Verifies the audit log: exit code 0 and the number of entries, or 1 and each fault; also 1 if a destination
-    could not be read, or nothing in a given file could be compared.
+    """Verifies the audit log: exit code 0, or 1 and each fault; also 1 if a destination could not be read, or nothing
+    in a given file could be compared. The last line says which of these it is.
     """
 
     help = "Verify the hash chain of the audit log, and compare it with its checkpoints at each destination."
@@ -28,8 +28,6 @@ class Command(BaseCommand):
         of_file = _comparison_with(options["against"])
         comparisons = [*found.comparisons, *of_file]
         faults = [found.chain.fault, *(comparison.fault for comparison in comparisons)]
-        for fault in filter(None, faults):
-            self.stderr.write(str(fault))
         if found.chain.is_intact:
             self.stdout.write(str(found.chain))
             self.stdout.write(f"newest entry {found.chain.verified:,}, hash {found.chain.newest_hash}")
@@ -40,8 +38,13 @@ class Command(BaseCommand):
         empty = [one.address for one in of_file if not one.compared]
         for address in empty:
             self.stderr.write(f"{address}: no checkpoint could be compared. Is its key configured?")
-        if empty or any(faults) or any(one.problem for one in comparisons):
-            raise SystemExit(1)
+        for fault in filter(None, faults):
+            self.stderr.write(str(fault))
+        if any(faults):
+            raise CommandError("The audit log is not intact.")
+        if empty or any(one.problem for one in comparisons):
+            raise CommandError("Not every checkpoint could be compared.")
+        self.stdout.write("The audit log is intact.")
 
 
 def _comparison_with(file: Path | None) -> list[Comparison]:

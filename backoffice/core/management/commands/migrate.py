@@ -8,7 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management import CommandError
 from django.core.management.commands import migrate
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
+from psycopg.errors import InsufficientPrivilege
 
 from backoffice.core.database.role import connected_as_owner, has_owner, refresh_grants, runtime_role
 from backoffice.core.database.time_limits import has_waited_too_long, limited_lock_waits
@@ -22,7 +23,7 @@ class Command(migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not has_owner():
-            self._migrate(*args, **options)
+            self._migrate_as_runtime_role(*args, **options)
             return
         with connected_as_owner():
             self._migrate(*args, **options)
@@ -31,6 +32,19 @@ class Command(migrate.Command):
                 done = "Refreshed" if refresh_grants(role) else "Nothing to change in"
                 if options["verbosity"]:
                     self.stdout.write(f"{done} the rights of the database role {role}.")
+
+    def _migrate_as_runtime_role(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError if the tables belong to another role."""
+        try:
+            self._migrate(*args, **options)
+        except ProgrammingError as exc:
+            if not isinstance(exc.__cause__, InsufficientPrivilege):
+                raise
+            raise CommandError(
+                f"The database role {runtime_role()} may not migrate: {exc.__cause__.diag.message_primary}. Set "
+                "COUNTERSIGN_MIGRATION_DATABASE_URL to the role that owns the tables, or run `systemctl start "
+                "countersign-migrate`."
+            ) from exc
 
     def _migrate(self, *args: Any, **options: Any) -> None:
         """Run Django's command, again if a table is in use. Raises CommandError if it remains in use.

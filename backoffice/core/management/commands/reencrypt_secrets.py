@@ -35,12 +35,13 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Do not remove any key yet. No configured key can decrypt the secrets of: {owners}"
             )
-        self.stdout.write(f"No secret needs an older key. Keys after {newest} can be removed in two minutes.")
         if invalid:
             raise CommandError(
-                f"Not renewed, because the seal is wrong: {', '.join(invalid)}. These rows were altered outside "
-                "Countersign, or sealed with a key that is no longer configured. See the runbook, altered records."
+                f"Do not remove any key yet. Not renewed, because the seal is wrong: {', '.join(invalid)}. These rows "
+                "were altered outside Countersign, or sealed with a key that is no longer configured. See the runbook, "
+                "Forged or altered records."
             )
+        self.stdout.write(f"No secret needs an older key. Keys after {newest} can be removed in two minutes.")
 
     def _renew_seals(self, newest: str) -> list[str]:
         """Renew older seals, and return what the rows with an invalid one belong to."""

@@ -30,9 +30,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        keys = dict(one.split(":", 1) for one in options["public_key"] if ":" in one) or public_keys()
+        keys = _public_keys(options["public_key"]) or public_keys()
         checkpoints = _checkpoints(options["against"]) if options["against"] else {}
-        previous: Archive | None = None
+        previous, agree = None, 0
         for path in options["files"]:
             try:
                 archive = verify_archive(path, keys, checkpoints)
@@ -40,6 +40,7 @@ class Command(BaseCommand):
                 raise CommandError(f"{path}: {exc}") from exc
             _check_continues(path, archive, previous)
             compared = _compared(path, archive, checkpoints)
+            agree += compared
             header, trailer = archive.header, archive.trailer
             self.stdout.write(
                 f"{path}: intact. {header['since']} to {header['until']}, entries {header['first']:,} to "
@@ -47,6 +48,18 @@ class Command(BaseCommand):
                 + (f", {compared:,} checkpoints agree" if options["against"] else "")
             )
             previous = archive
+        if options["against"] and not agree:
+            raise CommandError(
+                f"{options['against']}: no checkpoint could be compared. Is its key configured, and does it have "
+                "checkpoints of the time of these archives?"
+            )
+
+
+def _public_keys(texts: Iterable[str]) -> dict[str, str]:
+    malformed = [text for text in texts if ":" not in text]
+    if malformed:
+        raise CommandError(f"{malformed[0]!r} is no public key: write ID:BASE64, as `verify_audit` prints it")
+    return dict(text.split(":", 1) for text in texts)
 
 
 def _checkpoints(path: Path) -> dict[int, Checkpoint]:
