@@ -29,7 +29,7 @@ ANSWERS = {
     "second_factor":       ("sign_in", 200,             "enrol",        200,              200),
     "enrol":               ("sign_in", "second_factor", 403,            200,              200),  # 403: no link
     "recovery_codes":      ("sign_in", "second_factor", "enrol",        200,              200),
-    "recovery_codes_kept": ("sign_in", "second_factor", "enrol",        405,              405),
+    "recovery_codes_stored": ("sign_in", "second_factor", "enrol",        405,              405),
     "my_account":          ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
     "shortcuts":           ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
     "preferences":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),

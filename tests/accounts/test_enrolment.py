@@ -21,7 +21,7 @@ from tests.factories import PASSWORD
 pytestmark = pytest.mark.django_db
 ENROL = "/account/authenticator/"
 CODES = "/account/recovery-codes/"
-KEPT = "/account/recovery-codes/kept/"
+STORED = "/account/recovery-codes/stored/"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_new_user_passes_all_steps_and_reaches_the_page_requested(client: Clie
     assert page.redirect_chain[-1][0].startswith(ENROL)
     shown = _confirm(client, newcomer, next=page.context["next"])
     assert len(shown.context["codes"]) == 10
-    assert client.post(KEPT, {"next": shown.context["next"]})["Location"] == "/account/"
+    assert client.post(STORED, {"next": shown.context["next"]})["Location"] == "/account/"
     assert client.get("/account/").status_code == 200
 
 
@@ -164,7 +164,7 @@ def test_replacing_the_authenticator_ends_other_sessions_and_old_recovery_codes(
     assert not AuthenticatorDevice.objects.filter(pk=old.pk).exists()
     assert StaffSession.objects.filter(user=preparer).count() == 1
     assert elsewhere.get("/account/").status_code == 302
-    signed_in.post(KEPT)
+    signed_in.post(STORED)
     assert signed_in.get("/account/").status_code == 200
 
 
@@ -199,7 +199,7 @@ def test_no_page_opens_until_the_recovery_codes_are_confirmed(at_enrolment: Clie
 
 def test_recovery_codes_that_do_not_exist_cannot_be_confirmed(signed_in: Client, preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(recovery_codes_stored_at=None)
-    signed_in.post(KEPT)
+    signed_in.post(STORED)
     assert User.objects.get(pk=preparer.pk).recovery_codes_stored_at is None
 
 
@@ -285,7 +285,7 @@ def test_recovery_codes_survive_a_new_secret_key_while_the_old_one_is_listed(
 def test_each_step_is_audited_without_codes(at_enrolment: Client, newcomer: User) -> None:
     secret = steps.authenticator(newcomer, confirmed=False).secret_text()
     codes = _confirm(at_enrolment, newcomer).context["codes"]
-    at_enrolment.post(KEPT)
+    at_enrolment.post(STORED)
     at_enrolment.post(reverse("accounts:sign_out"))
     steps.give_password(at_enrolment, newcomer)
     steps.give_code(at_enrolment, codes[0])

@@ -297,7 +297,7 @@ def new_recovery_codes(people: People, page: Page) -> None:
         page.get_by_label("Current password").fill(DEMO_PASSWORD)
         steps.press(page, "Generate ten new codes")
         expect(page.locator(".codes li")).to_have_count(10)
-        browser.submit(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")
+        browser.submit(browser.get("/account/recovery-codes/"), "/account/recovery-codes/stored/")
 
 
 def form_out_of_date(_office: People, page: Page) -> None:

@@ -154,7 +154,7 @@ def enrol(browser: HttpBrowser, link: str) -> None:
     secret = shown[1].replace(" ", "")
     code = TOTP(b32decode(secret + "=" * (-len(secret) % 8))).token()
     page = browser.submit(page, "/account/authenticator/", code=f"{code:06}")
-    browser.submit(page, "/account/recovery-codes/kept/")
+    browser.submit(page, "/account/recovery-codes/stored/")
 
 
 def run(rehearsal: Rehearsal) -> dict[str, Any]:

@@ -333,7 +333,7 @@ def _replace_codes(request: StaffRequest) -> HttpResponse:
 
 @require_POST
 @recovery_codes_not_required
-def recovery_codes_kept(request: StaffRequest) -> HttpResponse:
+def recovery_codes_stored(request: StaffRequest) -> HttpResponse:
     second_factor.confirm_recovery_codes_stored(request.user)
     return redirect(access.page_after_sign_in(request))
 

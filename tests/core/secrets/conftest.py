@@ -59,7 +59,7 @@ def as_approver(sinks: Sinks, canaries: Canaries) -> Reader:
     canaries.recovery_codes = browser.post(
         "/account/authenticator/", {"code": steps.code_of(device)}
     ).context["codes"]
-    browser.post("/account/recovery-codes/kept/")
+    browser.post("/account/recovery-codes/stored/")
     browser.post("/account/sign-out/")
     return sign_in_with_a_recovery_code(browser, user, canaries)
 

@@ -153,5 +153,5 @@ def _enrolled(browser: Client, approver: User) -> Client:
     shown = AuthenticatorDevice.objects.filter(user=approver, confirmed=False).first()
     if shown is not None:
         browser.post(address, {"code": steps.code_of(shown)})
-        browser.post(reverse("accounts:recovery_codes_kept"))
+        browser.post(reverse("accounts:recovery_codes_stored"))
     return browser
