@@ -53,7 +53,7 @@ def cooling_hours(hours: int) -> int:
 
 
 Value = TypeVar("Value")
-_ENCODE = (
+ENCODING = (
     "In a password write %25 for %, %2F for /, %23 for #, %3F for ?, %40 for @, %3A for : and %5B for [."
 )
 
@@ -63,7 +63,7 @@ def database(setting: str, address: str) -> dict[str, Any]:
     found = _read(lambda: dict(Env.db_url_config(address)))
     if found is None or not str(found.get("ENGINE", "")).startswith("django.db.backends."):
         raise ImproperlyConfigured(
-            f"{setting} cannot be read: set an address such as postgres://user:password@host:5432/name. {_ENCODE}"
+            f"{setting} cannot be read: set an address such as postgres://user:password@host:5432/name. {ENCODING}"
         )
     return found
 
@@ -72,7 +72,7 @@ def broker(setting: str, address: str) -> str:
     """The address. Raises ImproperlyConfigured, without a part of it, if it has none of its parts."""
     if _read(lambda: urlsplit(address).port or 0) is None or "://" not in address:
         raise ImproperlyConfigured(
-            f"{setting} cannot be read: set an address such as rediss://user:password@host:6379/0. {_ENCODE}"
+            f"{setting} cannot be read: set an address such as rediss://user:password@host:6379/0. {ENCODING}"
         )
     return address
 
@@ -82,7 +82,7 @@ def mail(setting: str, address: str) -> dict[str, Any]:
     found = _read(lambda: dict(Env.email_url_config(address)))
     if found is None:
         raise ImproperlyConfigured(
-            f"{setting} cannot be read: set an address such as smtp+tls://user:password@host:587. {_ENCODE}"
+            f"{setting} cannot be read: set an address such as smtp+tls://user:password@host:587. {ENCODING}"
         )
     return found
 

@@ -1,5 +1,6 @@
 """Create the database on PostgreSQL, with a role that owns and migrates it and a role that runs."""
 
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,10 +8,16 @@ from typing import LiteralString
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier, Literal
+
+from backoffice.settings_values import ENCODING
 
 Report = Callable[[str], None]
 NAME = "countersign"
+FORM = f"Write it as postgres://USER:PASSWORD@HOST:PORT/NAME. {ENCODING}"
+SCHEMES = ("postgres", "postgresql")
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
 _DATABASE_EXISTS = "SELECT 1 FROM pg_database WHERE datname = %s"
 
 
@@ -26,11 +33,30 @@ class DatabaseUrls:
     owns: str
 
 
+def fault_of_address(url: str) -> str:
+    """What is wrong with the address of a PostgreSQL database, without a part of it; empty if it can be used."""
+    try:
+        parts = urlsplit(url)
+        is_port_usable = parts.port != 0
+        options = conninfo_to_dict(url) if parts.scheme in SCHEMES else {}
+    except (ValueError, psycopg.Error):  # their messages repeat what they cannot read, such as a password
+        return "it cannot be read"
+    faults = {
+        "it does not begin with postgres://": parts.scheme not in SCHEMES,
+        "it has no user": not parts.username,
+        "it has no host": not options.get("host"),
+        "its port cannot be used": not is_port_usable,
+        "it does not end with the name of a database": not _NAME.fullmatch(parts.path.removeprefix("/")),
+        "a password has # or @ that is not encoded": bool(parts.fragment) or parts.netloc.count("@") > 1,
+    }
+    return next((fault for fault, is_found in faults.items() if is_found), "")
+
+
 def new_urls(administrator: str) -> DatabaseUrls:
     """Addresses on the administrator's server with new passwords: the roles are named after the database."""
     server = urlsplit(administrator)
     name = server.path.strip("/")
-    database = name if name not in {"", "postgres"} else NAME
+    database = name if name != "postgres" else NAME
     host = server.netloc.rpartition("@")[2] or "127.0.0.1:5432"
 
     def url(role: str) -> str:

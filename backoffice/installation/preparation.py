@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from getpass import getpass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,9 +17,12 @@ import psycopg
 
 from backoffice.core.storage.files import sync_folder
 from backoffice.installation.database import (
+    FORM,
+    SCHEMES,
     DatabaseSetupError,
     DatabaseUrls,
     check_database,
+    fault_of_address,
     holds_installation,
     new_urls,
     prepare_database,
@@ -92,6 +96,8 @@ def _prepare(env_file: Path, owner_file: Path, *, is_asked: bool) -> None:
     for file in (env_file, owner_file):
         os.environ.update({name: os.environ.get(name, value) for name, value in read_variables(file).items()})
     stored = read_variables(env_file)
+    for name in (ADMIN_DATABASE_URL, DATABASE_URL, MIGRATION_DATABASE_URL):
+        _check_address(name, is_asked=is_asked, files=(env_file, owner_file))
     values = answered(os.environ, stored, ask_at_terminal if is_asked else None)
     urls = _database_urls()
     _check_keys_are_not_made_anew(urls, stored)
@@ -104,9 +110,32 @@ def _prepare(env_file: Path, owner_file: Path, *, is_asked: bool) -> None:
     if administrator:
         prepare_database(administrator, urls, _report)
     for url in filter(None, (urls.runs, urls.owns)):
-        if url.startswith(("postgres:", "postgresql:")):
+        if urlsplit(url).scheme in SCHEMES:
             check_database(url)
     os.environ.update({**values, DATABASE_URL: urls.runs, MIGRATION_DATABASE_URL: urls.owns})
+
+
+def _check_address(name: str, *, is_asked: bool, files: Sequence[Path]) -> None:
+    """The variable is then empty or an address that can be used. A wrong one is asked again, unless a file has it.
+
+    Raises DatabaseSetupError.
+    """
+    os.environ[name] = os.environ.get(name, "").strip()
+    file = next(
+        (file for file in files if read_variables(file).get(name, "").strip() == os.environ[name]), None
+    )
+    while fault := _fault_of(name, os.environ[name]):
+        where = f" (stored in {file}: change it there)" if file else ""
+        message = f"{name}{where} is no address of a PostgreSQL database: {fault}. {FORM}"
+        if file or not is_asked:
+            raise DatabaseSetupError(message)
+        _report(message)
+        os.environ[name] = getpass(f"{name}: ").strip()
+
+
+def _fault_of(name: str, address: str) -> str:
+    is_sqlite = name == DATABASE_URL and address.startswith("sqlite:")
+    return "" if is_sqlite or not address else fault_of_address(address)
 
 
 def _folders(values: Mapping[str, str]) -> list[Path]:
@@ -123,7 +152,7 @@ def _check_keys_are_not_made_anew(urls: DatabaseUrls, stored: dict[str, str]) ->
     """
     made = [name for name in KEYS if not (stored.get(name) or os.environ.get(name))]
     administrator = os.environ.get(ADMIN_DATABASE_URL, "")
-    is_postgresql = (administrator or urls.runs).startswith(("postgres:", "postgresql:"))
+    is_postgresql = urlsplit(administrator or urls.runs).scheme in SCHEMES
     if made and is_postgresql and holds_installation(urls.runs, administrator):
         raise MissingAnswersError(
             f"The database holds an installation already, and its keys are not set: {', '.join(made)}. Set them "

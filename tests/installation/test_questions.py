@@ -61,7 +61,7 @@ def test_only_what_a_person_has_to_decide_is_asked() -> None:
 
 
 def test_the_roles_have_different_names_and_passwords() -> None:
-    urls = new_urls("postgres://admin:secret@db.example:5433/?sslmode=verify-full")
+    urls = new_urls("postgres://admin:secret@db.example:5433/postgres?sslmode=verify-full")
     assert urls.runs.startswith("postgres://countersign:")
     assert urls.owns.startswith("postgres://countersign_owner:")
     assert urls.runs.endswith("@db.example:5433/countersign?sslmode=verify-full")
