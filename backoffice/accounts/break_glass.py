@@ -1,8 +1,10 @@
 """Changes of accounts from the shell, where one person acts alone.
 
 Until two administrators are active, a command makes and restores administrators only; the second one raises an
-incident, since one person may have made both. After that, a command that gives or restores rights needs break-glass:
-it raises an incident, and the person whose account was changed can neither approve, send nor resolve for a day.
+incident, since one person may have made both. While nobody has signed in, it also renews their links, each with such
+an incident: whoever renews both has what two accounts made on an empty installation give. After that, a command that
+gives or restores rights needs break-glass: it raises an incident, and the person whose account was changed can neither
+approve, send nor resolve for a day.
 """
 
 import os
@@ -21,9 +23,12 @@ from backoffice.accounts.rights import AccountChange, BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
+from backoffice.audit.models import Entry
 from backoffice.core import clock
 
 REQUIRED_ADMINISTRATORS = 2
+_RESTORING = {AccountChange.CREATED, AccountChange.REACTIVATED}
+_RENEWING = {AccountChange.PASSWORD_RESET, AccountChange.SECOND_FACTOR_RESET}
 
 
 class ShellRefusedError(Exception):
@@ -133,6 +138,18 @@ def is_bootstrapping() -> bool:
     return is_short and not has_others and not _was_break_glass_used()
 
 
+def are_links_unopened() -> bool:
+    """Whether the installation has only administrators, none of whom ever signed in, and no break-glass.
+
+    Nothing that a person did is then in the audit log, which keeps that for good.
+    """
+    has_others = User.objects.exclude(groups__name=Role.ADMINISTRATOR).exists()
+    has_signed_in = (
+        User.objects.exclude(last_login=None).exists() or Entry.objects.exclude(actor=None).exists()
+    )
+    return not has_others and not has_signed_in and not _was_break_glass_used()
+
+
 def _active_administrators() -> QuerySet[User]:
     return User.objects.filter(is_active=True, groups__name=Role.ADMINISTRATOR)
 
@@ -152,6 +169,15 @@ def _check_may_give_rights(roles: Collection[str], command: ShellCommand) -> Non
             "It raises an incident, and the person can neither approve, send nor resolve for "
             f"{settings.BREAK_GLASS_RESTRICTION_HOURS} hours. Nothing was changed."
         )
+
+
+def _check_may_reset(user: User, command: ShellCommand) -> None:
+    """As giving rights, unless it renews the link of an administrator and nobody ever signed in."""
+    roles = staff.role_names(user)
+    if user.is_active and roles == [Role.ADMINISTRATOR] and are_links_unopened():
+        _check_needs_none(command, "Break-glass is not needed until an administrator has signed in")
+    else:
+        _check_may_give_rights(roles, command)
 
 
 def _check_may_take_rights(user: User, *, keeps_administrator: bool, command: ShellCommand) -> None:
@@ -185,7 +211,7 @@ def _reset(
 ) -> ChangedAccount:
     staff.lock_staff(user_id)
     user = User.objects.get_locked(pk=user_id)
-    _check_may_give_rights(staff.role_names(user), command)
+    _check_may_reset(user, command)
     reset(user.pk, actor=None, **command.origin)
     return _with_link(user, change, command)
 
@@ -196,8 +222,8 @@ def _with_link(user: User, change: AccountChange, command: ShellCommand) -> Chan
 
 
 def _raise_incident(user: User, change: AccountChange, command: ShellCommand) -> BreakGlassChange | None:
-    """Record an incident if break-glass was used, which also restricts the person, or if the account is the second of
-    the first two administrators. None if it is neither.
+    """Record an incident if break-glass was used, which also restricts the person, or if by this change one person may
+    hold the links of the first two administrators. None if it is neither.
     """
     first = None if command.is_break_glass else _first_administrator_beside(user, change)
     if not command.is_break_glass and first is None:
@@ -224,7 +250,9 @@ def _raise_incident(user: User, change: AccountChange, command: ShellCommand) ->
 
 
 def _first_administrator_beside(user: User, change: AccountChange) -> User | None:
-    """Another active administrator, if this change created or reactivated the account; otherwise None."""
-    if change not in {AccountChange.CREATED, AccountChange.REACTIVATED}:
+    """Another active administrator, if this change created or reactivated the account or renewed the link of an active
+    one; otherwise None.
+    """
+    if change not in _RESTORING and not (change in _RENEWING and user.is_active):
         return None
     return _active_administrators().exclude(pk=user.pk).first()

@@ -7,7 +7,9 @@ import socket
 from datetime import UTC, timedelta
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts import break_glass
@@ -15,6 +17,7 @@ from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
 from backoffice.accounts.rights import AccountChange, BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
+from backoffice.audit.log import record
 from backoffice.audit.models import Entry
 from backoffice.operations.errors import OwnAccountError
 from backoffice.operations.lifecycle import incidents
@@ -148,6 +151,86 @@ def test_an_administrator_restored_beside_another_is_an_incident(administrator: 
     assert not BreakGlassChange.objects.exists()
     run("reactivate", administrator.email, "--reason", REASON)
     assert BreakGlassChange.objects.get().is_about(User.objects.get(email=EMAIL))
+
+
+SECOND = ("create", "ibrahim@countersign.example", "--name", "Ibrahim Sani", "--role", "Administrator")
+RESETS = ("reset-password", "reset-second-factor")
+
+
+@pytest.fixture
+def unopened() -> list[User]:
+    """Two administrators made at the shell, whose links nobody has opened."""
+    run(*CREATE, "--role", "Administrator")
+    run(*SECOND)
+    return list(User.objects.order_by("pk"))
+
+
+@pytest.mark.parametrize("action", RESETS)
+def test_the_first_links_are_renewed_with_a_reason_until_one_was_opened(
+    unopened: list[User], action: str
+) -> None:
+    earlier = SetupLink.objects.get(user=unopened[0]).digest
+    with pytest.raises(CommandError, match="not needed until an administrator has signed in"):
+        run(action, EMAIL, "--break-glass", REASON)
+    assert "/account/set-up/" in run(action, EMAIL, "--reason", REASON)
+    assert SetupLink.objects.get(user=unopened[0]).digest != earlier
+    entry = Entry.objects.filter(action=Action.SETUP_LINK_CREATED).latest("position")
+    assert (entry.target_id, entry.detail["reason"]) == (str(unopened[0].pk), REASON)
+    assert entry.detail["os_user"]
+
+
+def test_a_renewed_first_link_is_an_incident_as_a_second_account_is(unopened: list[User]) -> None:
+    """Otherwise the incident would name only who made the accounts, and not who got hold of both by new links."""
+    assert "until an approver, an auditor or a third administrator" in run(
+        "reset-password", EMAIL, "--reason", REASON
+    )
+    incident = BreakGlassChange.objects.latest("pk")
+    assert BreakGlassChange.objects.count() == 2
+    assert (incident.change, incident.reason) == (AccountChange.INVITED_ALONE, REASON)
+    assert [incident.is_about(person) for person in unopened] == [True, True]
+    assert break_glass.are_links_unopened()
+    for person in User.objects.all():
+        assert person.restrictions == ()
+
+
+@pytest.mark.parametrize("what", ["signed in", "in the log", "others", "roles", "break-glass", "deactivated"])
+@pytest.mark.parametrize("action", RESETS)
+def test_first_links_need_break_glass_once_the_installation_is_used(
+    unopened: list[User], action: str, what: str
+) -> None:
+    """Also for the one who did not sign in: the other one may be somebody else now."""
+    first, second = unopened
+    match what:
+        case "signed in":
+            User.objects.filter(pk=second.pk).update(last_login=timezone.now())
+        case "in the log":
+            record(Action.SETUP_LINK_USED, actor=second, target=second)
+        case "others":
+            factories.person("Tunde Bello", Role.PREPARER)
+        case "roles":
+            first.groups.add(Group.objects.get(name=Role.APPROVER))
+        case "break-glass":
+            factories.break_glass(second)
+        case _:
+            User.objects.filter(pk=first.pk).update(is_active=False)
+            factories.person("Kemi Balogun", Role.ADMINISTRATOR)
+    before = list(SetupLink.objects.values_list("digest"))
+    with pytest.raises(CommandError, match="use --break-glass REASON"):
+        run(action, EMAIL, "--reason", REASON)
+    assert list(SetupLink.objects.values_list("digest")) == before
+
+
+@pytest.mark.parametrize(
+    "command", [GIVES_RIGHTS["create an administrator"], ("set-roles", EMAIL, "--role", "Approver")]
+)
+def test_unopened_links_allow_nothing_but_their_renewal(
+    unopened: list[User], command: tuple[str, ...]
+) -> None:
+    other = tuple(
+        "eve@countersign.example" if word == EMAIL and command[0] == "create" else word for word in command
+    )
+    with pytest.raises(CommandError, match="use --break-glass REASON"):
+        run(*other, *why(command))
 
 
 def test_whoever_has_one_of_two_accounts_made_at_the_shell_does_not_acknowledge_that(

@@ -589,6 +589,38 @@ def test_an_installation_with_one_administrator_is_warned_and_told_the_way_out(
     assert governance_findings() == []
 
 
+def governance_hint() -> str:
+    found = [one for one in run_checks(include_deployment_checks=True) if one.id == "governance.W001"]
+    return str(found[0].hint)
+
+
+def test_the_check_names_administrators_who_have_not_opened_their_links(settings: Any) -> None:
+    settings.ADMINISTRATORS_TO_SEND = 2
+    first = create_staff("ada@example.com", full_name="Ada Obi", roles=[Role.ADMINISTRATOR])
+    assert "Create one: manage.py staff create" in governance_hint()
+    create_staff("i@example.com", full_name="Ibrahim Sani", roles=[Role.ADMINISTRATOR])
+    hint = governance_hint()
+    assert "staff create" not in hint
+    assert "These administrators exist and have not opened their one-time links" in hint
+    assert "ada@example.com, i@example.com" in hint
+    assert 'reset-password EMAIL --reason "REASON"' in hint
+    User.objects.filter(pk=first.pk).update(last_login=timezone.now())
+    hint = governance_hint()
+    assert "have not set up their accounts yet" in hint
+    assert 'reset-password EMAIL --break-glass "REASON"' in hint
+
+
+def test_the_check_leads_to_the_team_page_where_that_renews_the_link(
+    first_administrator: User, settings: Any
+) -> None:
+    settings.ADMINISTRATORS_TO_SEND = 2
+    User.objects.filter(pk=first_administrator.pk).update(last_login=timezone.now())
+    invite_second_administrator("i@example.com", full_name="Ibrahim Sani", actor=first_administrator)
+    assert (
+        "yet: i@example.com. For a lost or expired link: Create a new link, on the Team" in governance_hint()
+    )
+
+
 def test_a_new_installation_is_not_warned(settings: Any) -> None:
     settings.ADMINISTRATORS_TO_SEND = 2
     assert governance_findings() == []

@@ -117,6 +117,7 @@ def test_an_empty_server_becomes_an_installation_with_two_links(tmp_path: Path, 
         "Nothing to change in the rights",
         "2 administrators exist: nothing to create",
         "Not signed in yet: ada@example.com, ibrahim@example.com",
+        'staff reset-password EMAIL --reason "REASON"',
     ):
         assert said in second.stdout
     assert "/account/set-up/" not in second.stdout

@@ -53,6 +53,18 @@ ACCOUNTS = (
         f"{_COMMANDS}::test_one_administrator_beside_other_people_is_no_new_installation",
     ),
     Safeguard(
+        "a link is renewed without break-glass only while nobody ever signed in",
+        f"{_OF_THE_SHELL}:are_links_unopened",
+        {" and not has_signed_in": ""},
+        f"{_COMMANDS}::test_first_links_need_break_glass_once_the_installation_is_used",
+    ),
+    Safeguard(
+        "a link that is renewed without break-glass is an incident",
+        f"{_OF_THE_SHELL}:_first_administrator_beside",
+        {" and not (change in _RENEWING and user.is_active)": ""},
+        f"{_COMMANDS}::test_a_renewed_first_link_is_an_incident_as_a_second_account_is",
+    ),
+    Safeguard(
         "no value of a JSON line has a secret",
         "backoffice.core.logs:_redacted",
         {"redact_secrets(str(value))": "str(value)"},

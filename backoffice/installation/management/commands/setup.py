@@ -45,7 +45,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{len(present)} administrators exist: nothing to create.")
             waiting = [user.email for user in present if user.last_login is None]
             if waiting:
-                self.stdout.write(f"Not signed in yet: {', '.join(waiting)}.")
+                self.stdout.write(f"Not signed in yet: {', '.join(waiting)}. {_for_a_lost_link()}")
             return
         if not break_glass.is_bootstrapping():
             raise CommandError(
@@ -73,6 +73,11 @@ class Command(BaseCommand):
         hours = int(staff.SETUP_LINK_LIFETIME.total_seconds() // 3600)
         self.stdout.write(f"One-time link for {done.user}, valid for {hours} hours, shown only now:")
         self.stdout.write(f"  {settings.PUBLIC_URL}{path}")
+
+
+def _for_a_lost_link() -> str:
+    option = "--reason" if break_glass.are_links_unopened() else "--break-glass"
+    return f'For a lost or expired link: manage.py staff reset-password EMAIL {option} "REASON".'
 
 
 def _person(text: str) -> tuple[str, str]:
