@@ -64,7 +64,7 @@ def _v4(known: Answers) -> str:
 QUESTIONS = (
     Question("COUNTERSIGN_ENVIRONMENT", "Environment: staging or production", _always("production")),
     Question(PUBLIC_URL, "Address under which people reach it, https://…"),
-    Question("COUNTERSIGN_ALLOWED_HOSTS", "", _host, is_asked=False),
+    Question("COUNTERSIGN_ALLOWED_HOSTS", "Host names that people type", _host, is_asked=False),
     Question("COUNTERSIGN_BEHIND_PROXY", "", _always("true"), is_asked=False),
     Question(DATA_DIR, "Folder for data, readable by its owner only", _always("/var/lib/countersign")),
     Question(
@@ -99,26 +99,25 @@ def ask_at_terminal(question: Question, default: str) -> str:
 def answered(given: Answers, stored: Answers, ask: Ask | None) -> dict[str, str]:
     """The value of each variable: as stored by an earlier run, as given, as asked, or the default.
 
-    Raises MissingAnswersError. `ask` is None if nobody can be asked.
+    Raises MissingAnswersError, without those that follow from a missing one. `ask` is None if nobody can be asked.
     """
     known: dict[str, str] = {}
     missing: list[str] = []
     for question in QUESTIONS:
-        value = stored.get(question.name) or given.get(question.name, "")
-        if not value:
-            value = _found_out(question, known, ask)
+        value = stored.get(question.name) or given.get(question.name) or _found_out(question, known, ask)
         if value:
             known[question.name] = value
-        else:
+        elif value is not None:
             missing.append(f"{question.name} ({question.text})")
     if missing:
         raise MissingAnswersError("Not set: " + ", ".join(missing))
     return known
 
 
-def _found_out(question: Question, known: Answers, ask: Ask | None) -> str:
+def _found_out(question: Question, known: Answers, ask: Ask | None) -> str | None:
+    """The answer or the default, empty if there is none; None if it follows from a variable that is missing."""
     try:
         default = question.default(known) if question.default else ""
     except KeyError:
-        return ""  # it follows from one that is missing
+        return None
     return ask(question, default) if ask and question.is_asked else default

@@ -45,6 +45,14 @@ def test_everything_that_is_missing_is_named_at_once() -> None:
         answered({}, {}, None)
     assert [name for name in GIVEN if name not in str(refused.value)] == []
     assert "COUNTERSIGN_SECRET_KEY" not in str(refused.value)
+    for follows in ("COUNTERSIGN_ALLOWED_HOSTS", "COUNTERSIGN_GATEWAY_URL_V4", "()"):
+        assert follows not in str(refused.value)
+
+
+def test_what_does_not_follow_from_a_wrong_answer_is_missing() -> None:
+    with pytest.raises(MissingAnswersError) as refused:
+        answered({**GIVEN, "COUNTERSIGN_PUBLIC_URL": "pay.example"}, {}, None)
+    assert str(refused.value) == "Not set: COUNTERSIGN_ALLOWED_HOSTS (Host names that people type)"
 
 
 def test_only_what_a_person_has_to_decide_is_asked() -> None:
