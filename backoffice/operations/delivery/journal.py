@@ -127,7 +127,9 @@ class FileStamp(NamedTuple):
 
 
 class FolderProblem(TextChoices):
-    """A fault of the journal folder that makes the journal useless. The label is shown to people."""
+    """A fault of the journal folder that makes the journal useless. The label is for pages: their readers ask the
+    operator.
+    """
 
     MISSING = (
         "missing",
@@ -156,6 +158,31 @@ class FolderProblem(TextChoices):
     )
 
 
+_ANOTHER_FOLDER = (
+    "set COUNTERSIGN_JOURNAL_DIR to an existing folder on a volume that is not restored with the database"
+)
+_AT_THE_SHELL = {
+    FolderProblem.MISSING: (
+        "does not exist, so nothing is sent.",
+        "If it is on a volume, mount that. Otherwise create it with mode 700, owned by the user of the processes, or "
+        "{another}.",
+    ),
+    FolderProblem.NOT_ACCESSIBLE: (
+        "cannot be read or cannot be written, so nothing is sent.",
+        "Give it to the user of the processes with mode 700; with systemd, check ReadWritePaths. Or {another}.",
+    ),
+    FolderProblem.UNREADABLE: (
+        "has a journal that is no file or cannot be read, so nothing is sent.",
+        "Give the files *.jsonl in it to the user of the processes, and move away what is no file.",
+    ),
+    FolderProblem.BESIDE_DATABASE: (
+        "is in the database folder: restoring a backup would also reset the journal.",
+        "Stop the processes, move the folder with its files, and {another}.",
+    ),
+}
+"""What the operator reads at the shell about the folder, and what to do."""
+
+
 def folder_problem() -> FolderProblem | None:
     """The fault of the configured folder; None if none is known."""
     folder = settings.JOURNAL_DIR
@@ -178,8 +205,9 @@ def check_folder(**_of_django: Any) -> Iterable[CheckMessage]:
     problem = folder_problem()
     if problem is None:
         return []
-    hint = "Set COUNTERSIGN_JOURNAL_DIR to an existing folder on a volume that is not restored with the database."
-    return [Warning(str(problem.label), hint=hint, id="operations.W001")]
+    fault, remedy = _AT_THE_SHELL[problem]
+    hint = remedy.format(another=_ANOTHER_FOLDER)
+    return [Warning(f"The journal folder {settings.JOURNAL_DIR} {fault}", hint=hint, id="operations.W001")]
 
 
 def own_path() -> Path:

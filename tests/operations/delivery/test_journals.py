@@ -393,6 +393,19 @@ def test_a_folder_without_access_is_reported(monkeypatch: pytest.MonkeyPatch) ->
     assert journal.folder_problem() == journal.FolderProblem.NOT_ACCESSIBLE
 
 
+@pytest.mark.parametrize("problem", journal.FolderProblem)
+def test_at_the_shell_the_operator_reads_what_to_do(
+    problem: journal.FolderProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The texts of the pages refer their readers to the operator."""
+    monkeypatch.setattr(journal, "folder_problem", lambda: problem)
+    [warning] = journal.check_folder()
+    assert str(journal.own_path().parent) in warning.msg
+    assert "Ask the operator" in problem.label
+    assert "operator" not in f"{warning.msg} {warning.hint}"
+    assert "{" not in f"{warning.hint}"
+
+
 def test_all_journals_of_a_finding_are_one_incident(lost: Operation) -> None:
     own = journal.own_path()
     for number in range(20):
