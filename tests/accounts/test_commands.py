@@ -3,8 +3,10 @@
 import io
 import os
 import re
+import shlex
 import socket
 from datetime import UTC, timedelta
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group
@@ -13,6 +15,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts import break_glass
+from backoffice.accounts.management.commands.staff import Command as StaffCommand
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
 from backoffice.accounts.rights import AccountChange, BreakGlassChange
 from backoffice.accounts.roles import Role
@@ -22,6 +25,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations.errors import OwnAccountError
 from backoffice.operations.lifecycle import incidents
 from tests import factories
+from tools.processes import ROOT
 
 pytestmark = pytest.mark.django_db
 
@@ -450,3 +454,14 @@ def test_djangos_own_commands_are_not_available(preparer: User, name: str) -> No
     with pytest.raises(CommandError, match=r"Not available: use `manage.py staff`"):
         call_command(name, preparer.email)
     assert User.objects.get().password == preparer.password
+
+
+DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_documented_commands_can_be_run(document: Path) -> None:
+    """Each that has an option: in tables and sentences a name alone is not a whole command."""
+    for written in re.findall(r"manage\.py staff ([^`\n]*--[^`\n]*)", document.read_text()):
+        parser = StaffCommand().create_parser("manage.py", "staff")
+        assert parser.parse_args(shlex.split(written)).email, written
