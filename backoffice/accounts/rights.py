@@ -31,7 +31,9 @@ class AccountChange(models.TextChoices):
     SECOND_FACTOR_RESET = "second_factor_reset", _("Password and second factor of {person} were reset")
     INVITED_ALONE = (
         "invited_alone",
-        _("The account of {person}, the second administrator, was created by one person alone"),
+        _(
+            "One person alone created the account of {person}, of the first two administrators, or renewed its link"
+        ),
     )
 
 

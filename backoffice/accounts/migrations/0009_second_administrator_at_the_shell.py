@@ -42,7 +42,10 @@ CHANGES = [
     ("deactivated", "The account of {person} was deactivated"),
     ("password_reset", "The password of {person} was reset"),
     ("second_factor_reset", "Password and second factor of {person} were reset"),
-    ("invited_alone", "The account of {person}, the second administrator, was created by one person alone"),
+    (
+        "invited_alone",
+        "One person alone created the account of {person}, of the first two administrators, or renewed its link",
+    ),
 ]
 
 
