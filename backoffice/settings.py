@@ -4,28 +4,27 @@ Every default suits development against the sandbox. Outside the sandbox no sett
 process refuses to start with one (`refuse_unsafe`, at the end).
 """
 
-import os
 import tomllib
 from pathlib import Path
 from typing import Any
 
-import environ
 from csp.constants import NONE, SELF
 
 from backoffice import settings_values
+from backoffice.environment_variables import EnvironmentVariables
 from backoffice.startup_checks import refuse_unsafe
 
 # A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
-env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
+env = EnvironmentVariables()
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # == Installation
 #: The file of variables that `manage.py setup` stored; a variable of the process takes precedence. Empty: none is
-#: read. Default: `.env` in the project folder.
+#: read. A file that does not exist or cannot be read is refused. Default: `.env` in the project folder, if it exists.
 ENV_FILE: str = env.str("COUNTERSIGN_ENV_FILE", default=str(BASE_DIR / ".env"))
-if ENV_FILE and Path(ENV_FILE).is_file() and os.access(ENV_FILE, os.R_OK):
-    environ.Env.read_env(ENV_FILE)
+if ENV_FILE:
+    env.read_file("COUNTERSIGN_ENV_FILE", ENV_FILE)
 
 #: The folder for collected static files, files in the making and, unless configured otherwise, finished exports,
 #: archives, the database and the broker. Each machine has its own.

@@ -337,6 +337,53 @@ def test_variables_of_the_file_count_unless_the_process_has_its_own(tmp_path: Pa
     assert settings_in({"COUNTERSIGN_ENV_FILE": ""})["GATEWAY_API_USER"] == "countersign-demo"
 
 
+def test_a_file_of_variables_that_is_named_must_exist_and_be_readable(tmp_path: Path) -> None:
+    """Without it every command would work on the empty sandbox of the defaults."""
+    missing = tmp_path / "missing"
+    latin = tmp_path / "latin"
+    latin.write_bytes("COUNTERSIGN_GATEWAY_API_USER=é".encode("latin-1"))
+    said = {
+        missing: f"names {missing}, which does not exist",
+        tmp_path: f"names {tmp_path}, which cannot be read: Is a directory",
+        latin: f"names {latin}, which cannot be read: not UTF-8",
+    }
+    starts = starts_in({"COUNTERSIGN_ENV_FILE": str(file)} for file in said)
+    assert [start.refused for start in starts] == [
+        f"ImproperlyConfigured: COUNTERSIGN_ENV_FILE {text}" for text in said.values()
+    ]
+
+
+def test_nothing_is_made_for_a_file_of_variables_that_does_not_exist(
+    start_settings: StartProcess, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    refused = start_settings(COUNTERSIGN_ENV_FILE=str(tmp_path / "missing"), COUNTERSIGN_DATA_DIR=str(folder))
+    assert refused.returncode != 0
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        " COUNTERSIGN_GATEWAY_API_KEY=canary",
+        "COUNTERSIGN_GATEWAY_API_KEY =canary",
+        "COUNTERSIGN_GATEWAY_API_KEY: canary",
+        "canary",
+    ],
+)
+def test_a_line_of_the_file_that_cannot_be_read_is_named_and_not_repeated(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "env"
+    file.write_text(
+        f"# a comment\n\n  \n; another\n  # and\nCOUNTERSIGN_GATEWAY_API_USER=of-the-file\n{line}\n"
+    )
+    [start] = starts_in([{"COUNTERSIGN_ENV_FILE": str(file)}])
+    assert f"COUNTERSIGN_ENV_FILE names {file}, whose line 7 cannot be read" in start.refused
+    assert "canary" not in start.refused
+    file.write_text(file.read_text().replace(line, "export COUNTERSIGN_LOG_LEVEL='DEBUG'"))
+    values = settings_in({"COUNTERSIGN_ENV_FILE": str(file)})
+    assert (values["GATEWAY_API_USER"], values["_LOG_LEVEL"]) == ("of-the-file", "DEBUG")
+
+
 def test_the_sandbox_has_its_printed_key() -> None:
     assert settings_in(SANDBOX)["GATEWAY_API_KEY"] == SANDBOX_API_KEY
 
