@@ -7,19 +7,51 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
 _ASSIGNMENT = re.compile(r"(?:export )?[A-Za-z_0-9]+=.*")  # those that `read_env` reads
 _COMMENTS = ("#", ";")  # those of systemd, which reads the same file
+_YES_OR_NO = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+_EXPECTED = {
+    bool: "must be true or false; yes or no, on or off, and 1 or 0 are accepted, too",
+    int: "must be a whole number",
+    float: "must be a number",
+}
 
 
 class EnvironmentVariables(environ.FileAwareEnv):
     """The variables of the process. COUNTERSIGN_…_FILE names a file that holds the value."""
 
     def __init__(self) -> None:  # typed, unlike that of the library
-        super().__init__()
+        environ.FileAwareEnv.__init__(self)
+
+    def get_value(self, var: str, *args: Any, **options: Any) -> Any:
+        """The value of this variable, or the default. Raises ImproperlyConfigured, without the value, if it is none."""
+        try:
+            return super().get_value(var, *args, **options)
+        except OSError as exc:
+            raise ImproperlyConfigured(
+                f"{var}_FILE names a file that cannot be read: {exc.strerror}"
+            ) from exc
+        except ValueError:
+            expected = _EXPECTED.get(options.get("cast", str), "cannot be read")
+            raise ImproperlyConfigured(f"{var} {expected}") from None
+
+    @classmethod
+    def parse_value(cls, value: str, cast: Any) -> Any:
+        """As the library, but strict: it takes what is no yes for a no, and drops letters from numbers.
+
+        Raises ValueError.
+        """
+        if cast is bool:
+            return _yes_or_no(value)
+        return float(value) if cast is float else environ.FileAwareEnv.parse_value(value, cast)
 
     def read_file(self, setting: str, path: str) -> None:
         """Add the variables of this file that the process does not have.
@@ -45,6 +77,13 @@ class EnvironmentVariables(environ.FileAwareEnv):
                 "the name or around the ="
             )
         environ.Env.read_env(io.StringIO("\n".join(filter(_ASSIGNMENT.fullmatch, text.splitlines()))))
+
+
+def _yes_or_no(text: str) -> bool:
+    try:
+        return _YES_OR_NO[text.strip().lower()]
+    except KeyError:
+        raise ValueError from None
 
 
 def _unreadable_lines(text: str) -> Iterator[int]:

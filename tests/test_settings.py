@@ -48,7 +48,7 @@ STARTS = {
     "production": PRODUCTION,
     "production, several machines": {
         **PRODUCTION,
-        "COUNTERSIGN_SINGLE_MACHINE": "",
+        "COUNTERSIGN_SINGLE_MACHINE": "no",
         "COUNTERSIGN_DATABASE_URL": "postgres://countersign@db.example/countersign?sslmode=verify-full",
         "COUNTERSIGN_BROKER_URL": "amqps://broker.example//",
     },
@@ -208,6 +208,12 @@ REFUSED = [
     (PRODUCTION, "GATEWAY_URL_V4", "https://staging.service.example/v4"),
     (PRODUCTION, "PUBLIC_URL", "http://countersign.example"),
     (STAGING, "PUBLIC_URL", "countersign.example"),
+    *((SANDBOX, "BEHIND_PROXY", wrong) for wrong in ("enabled", "ja", "2", "y", "", "true # behind Caddy")),
+    (PRODUCTION, "STRICT_BALANCE_ORDER", "ture"),
+    *((SANDBOX, "KEEP_UPLOADS_DAYS", wrong) for wrong in ("thirty", "30d", "1.5", "")),
+    *((SANDBOX, "SEND_DEADLINE_SECONDS", wrong) for wrong in ("thirty", "30s", "1,000")),
+    (SANDBOX, "FAULT_POINT", "kill"),
+    (SANDBOX, "GATEWAY_API_KEY_FILE", "/missing/canary"),
 ]
 
 
@@ -260,6 +266,8 @@ def test_an_invalid_setting_prevents_startup_and_is_named(refusals: list[Start],
         ("ENCRYPTION_KEYS", None, "secrets.token_bytes(32)"),
         ("GATEWAY_API_KEY", None, "set the API key"),
         ("METRICS_TOKEN", "s" * 32, "secrets.token_urlsafe(32)"),
+        ("BEHIND_PROXY", "enabled", "must be true or false; yes or no, on or off, and 1 or 0"),
+        ("KEEP_UPLOADS_DAYS", "thirty", "must be a whole number"),
         ("DATABASE_URL", "postgres://u:a/b@host/name", "%2F for /"),
     ],
 )
@@ -382,6 +390,24 @@ def test_a_line_of_the_file_that_cannot_be_read_is_named_and_not_repeated(tmp_pa
     file.write_text(file.read_text().replace(line, "export COUNTERSIGN_LOG_LEVEL='DEBUG'"))
     values = settings_in({"COUNTERSIGN_ENV_FILE": str(file)})
     assert (values["GATEWAY_API_USER"], values["_LOG_LEVEL"]) == ("of-the-file", "DEBUG")
+
+
+@pytest.mark.parametrize(
+    ("is_on", "texts"),
+    [(True, ("true", "Yes", "ON", "1", " True ")), (False, ("false", "No", "OFF", "0", "False\n"))],
+)
+def test_yes_and_no_are_read_in_any_case(is_on: bool, texts: tuple[str, ...]) -> None:
+    starts = starts_in({"COUNTERSIGN_BEHIND_PROXY": text} for text in texts)
+    assert [start.values.get("TRUST_FORWARDED_FOR") for start in starts] == [is_on] * len(texts)
+
+
+def test_numbers_are_read_from_files_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "days"
+    file.write_text("31\n")
+    values = settings_in(
+        {"COUNTERSIGN_KEEP_UPLOADS_DAYS_FILE": str(file), "COUNTERSIGN_SEND_DEADLINE_SECONDS": "2.5"}
+    )
+    assert (values["KEEP_UPLOADS_DAYS"], values["SEND_DEADLINE_SECONDS"]) == (31, 2.5)
 
 
 def test_the_sandbox_has_its_printed_key() -> None:
