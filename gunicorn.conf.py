@@ -11,7 +11,10 @@ import shutil
 import tempfile
 from typing import Any
 
+from backoffice.startup_checks import read_settings
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+read_settings()
 # Where prometheus_client adds up the counts of all workers; it must be known before it is imported.
 if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="countersign-metrics-")

@@ -10,14 +10,26 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import django
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import import_modules, setup_logging
 from django.conf import settings
 from kombu.transport import TRANSPORT_ALIASES
 
+from backoffice.startup_checks import ended_by_refusals, read_settings
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+read_settings()
 
 TRANSPORT_ALIASES["filesystem"] = "backoffice.core.local_broker:LocalBrokerTransport"
+
+
+@import_modules.connect  # before the receiver that Celery connects when the application is made
+def set_up_django(**_of_celery: object) -> None:
+    """Set up Django before Celery does, which logs the traceback of a setting that is refused."""
+    with ended_by_refusals():
+        django.setup()
+
 
 app = Celery("countersign")
 app.config_from_object("django.conf:settings", namespace="CELERY")

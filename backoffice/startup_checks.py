@@ -2,13 +2,18 @@
 
 With real or staging money, these are also weak secrets, and what only suits one machine or a test. Each such problem is
 a sentence with the name of the setting and what to set. None repeats a secret.
+The entry points of processes use `read_settings` or `ended_by_refusals`, so that the process writes this sentence and no
+traceback.
 """
 
 import base64
 import binascii
+import logging
 import re
 import socket
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -16,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from backoffice.settings_values import DEVELOPMENT_ENCRYPTION_KEY, DEVELOPMENT_SECRET, SANDBOX_API_KEY
@@ -38,18 +44,44 @@ _TLS_BROKERS = frozenset({"rediss", "amqps"})
 _PLAIN_SYSLOG = frozenset({"syslog+udp", "syslog+tcp"})
 
 
-def refuse_unsafe(settings: Mapping[str, Any]) -> None:
-    """Stop the start if a value would be unsafe. `settings` holds every setting by its name.
+def refuse_unsafe(loaded: Mapping[str, Any]) -> None:
+    """Stop the start if a value would be unsafe. `loaded` holds every setting by its name.
 
     Raises ImproperlyConfigured with a message that names the environment variable.
     """
-    values = SimpleNamespace(**{name: value for name, value in settings.items() if name.isupper()})
+    values = SimpleNamespace(**{name: value for name, value in loaded.items() if name.isupper()})
     for checks in (_environment_checks, _secret_checks, _provider_checks, _service_checks, _retention_checks):
         for is_safe, message in checks(values):
             if not is_safe:
                 raise ImproperlyConfigured(message)
     for problem in () if _is_sandbox(values) else _problems_outside_sandbox(values):
         raise ImproperlyConfigured(problem)
+
+
+def refusal(exc: BaseException) -> str:
+    """The sentence of a setting that was refused, in one line; empty for any other error."""
+    is_refusal = isinstance(exc, ImproperlyConfigured) and "COUNTERSIGN_" in str(exc)
+    return " ".join(str(exc).split()) if is_refusal else ""
+
+
+@contextmanager
+def ended_by_refusals() -> Iterator[None]:
+    """A setting that is refused inside the block ends the process with its sentence, in place of a traceback.
+
+    For the entry points of processes.
+    """
+    try:
+        yield
+    except ImproperlyConfigured as exc:
+        if sentence := refusal(exc):
+            sys.exit(sentence)
+        raise
+
+
+def read_settings() -> None:
+    """Read the settings, or end the process with the sentence of one that is refused."""
+    with ended_by_refusals():
+        _environment = settings.ENVIRONMENT
 
 
 def _is_sandbox(values: SimpleNamespace) -> bool:
@@ -161,6 +193,10 @@ def _service_checks(values: SimpleNamespace) -> Checks:
         "COUNTERSIGN_NOTIFY_WEBHOOK_SECRET needs 32 characters at least",
     )
     yield values.LOG_FORMAT in {"text", "json"}, "COUNTERSIGN_LOG_FORMAT must be text or json"
+    yield (
+        values._LOG_LEVEL in logging.getLevelNamesMapping(),
+        "COUNTERSIGN_LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL",
+    )
     yield values.NOTIFY_LANGUAGE in dict(values.LANGUAGES), "COUNTERSIGN_NOTIFY_LANGUAGE must be en or fr"
     yield values.NOTIFY_GIVE_UP_HOURS > 0, "COUNTERSIGN_NOTIFY_GIVE_UP_HOURS must be greater than zero"
 

@@ -213,6 +213,7 @@ REFUSED = [
     *((SANDBOX, "KEEP_UPLOADS_DAYS", wrong) for wrong in ("thirty", "30d", "1.5", "")),
     *((SANDBOX, "SEND_DEADLINE_SECONDS", wrong) for wrong in ("thirty", "30s", "1,000")),
     (SANDBOX, "FAULT_POINT", "kill"),
+    (SANDBOX, "LOG_LEVEL", "verbose"),
     (SANDBOX, "GATEWAY_API_KEY_FILE", "/missing/canary"),
 ]
 

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.core.exceptions import ImproperlyConfigured
 
 
 class CoreConfig(AppConfig):
@@ -17,4 +18,7 @@ class CoreConfig(AppConfig):
         from backoffice.core.telemetry import checks as checks  # importing it registers them
 
         encryption.check_encryption_keys()
-        check_configuration()
+        try:
+            check_configuration()
+        except (ValueError, OSError) as exc:
+            raise ImproperlyConfigured(f"A setting COUNTERSIGN_GATEWAY_… cannot be used: {exc}") from exc
