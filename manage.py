@@ -7,6 +7,7 @@ import sys
 import django
 from django.core.management import execute_from_command_line
 
+from backoffice.core.command_errors import ended_by_unusable_database
 from backoffice.core.logs import log_uncaught_exceptions
 from backoffice.installation import preparation
 from backoffice.loading import without_garbage_collection
@@ -20,4 +21,5 @@ if __name__ == "__main__":
     with ended_by_refusals():
         with without_garbage_collection():
             django.setup()
-        execute_from_command_line(sys.argv)
+        with ended_by_unusable_database():
+            execute_from_command_line(sys.argv)

@@ -2,8 +2,7 @@
 
 With real or staging money, these are also weak secrets, and what only suits one machine or a test. Each such problem is
 a sentence with the name of the setting and what to set. None repeats a secret.
-The entry points of processes use `read_settings` or `ended_by_refusals`, so that the process writes this sentence and no
-traceback.
+The entry points of processes use `read_settings` or `ended_by_refusals`, so that it is all they write.
 """
 
 import base64
