@@ -7,8 +7,8 @@ import sys
 import django
 from django.core.management import execute_from_command_line
 
-from backoffice.core.command_errors import ended_by_unusable_database
 from backoffice.core.logs import log_uncaught_exceptions
+from backoffice.core.management.command_errors import ended_by_unusable_database
 from backoffice.installation import preparation
 from backoffice.loading import without_garbage_collection
 from backoffice.startup_checks import ended_by_refusals

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, ProgrammingError, connection
 
-from backoffice.core.command_errors import ended_by_unusable_database
+from backoffice.core.management.command_errors import ended_by_unusable_database
 from tools.processes import free_port, run_python
 
 COMMANDS = [
