@@ -5,7 +5,6 @@ What cannot be read is refused with the name of the setting, never ignored and n
 
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +70,8 @@ class EnvironmentVariables(environ.FileAwareEnv):
             raise ImproperlyConfigured(
                 f"{setting} names {path}, which cannot be read: {exc.strerror}"
             ) from exc
-        for number in _unreadable_lines(text):
-            raise ImproperlyConfigured(
-                f"{setting} names {path}, whose line {number} cannot be read: write NAME=value, without a space before "
-                "the name or around the ="
-            )
+        if problem := problem_of_line(text):
+            raise ImproperlyConfigured(f"{setting} names {path}, whose {problem}")
         environ.Env.read_env(io.StringIO("\n".join(filter(_ASSIGNMENT.fullmatch, text.splitlines()))))
 
 
@@ -86,8 +82,10 @@ def _yes_or_no(text: str) -> bool:
         raise ValueError from None
 
 
-def _unreadable_lines(text: str) -> Iterator[int]:
+def problem_of_line(text: str) -> str:
+    """Which line of a file of variables cannot be read, without its content; empty if all can."""
     for number, line in enumerate(text.splitlines(), start=1):
         is_empty = not line.strip() or line.lstrip().startswith(_COMMENTS)
         if not (is_empty or _ASSIGNMENT.fullmatch(line)):
-            yield number
+            return f"line {number} cannot be read: write NAME=value, without a space before the name or around the ="
+    return ""

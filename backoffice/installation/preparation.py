@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from backoffice.core.storage.files import sync_folder
+from backoffice.environment_variables import problem_of_line
 from backoffice.installation.database import (
     FORM,
     SCHEMES,
@@ -184,12 +185,18 @@ def _report(line: str) -> None:
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """The variables in the file; none if there is no file. Raises EnvironmentFileError if others may read it."""
+    """The variables in the file; none if there is no file.
+
+    Raises EnvironmentFileError if others may read it, or if a line cannot be read: what it sets would be made anew.
+    """
     if not path.exists():
         return {}
     if path.stat().st_mode & 0o077:
         raise EnvironmentFileError(f"{path} can be read by others than its owner: chmod 600 {path}")
-    lines = map(_LINE.fullmatch, path.read_text().splitlines())
+    text = path.read_text()
+    if problem := problem_of_line(text):
+        raise EnvironmentFileError(f"{path}: {problem}")
+    lines = map(_LINE.fullmatch, text.splitlines())
     return {found[1]: found[2] for found in lines if found}
 
 

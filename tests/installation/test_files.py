@@ -45,3 +45,13 @@ def test_a_value_that_readers_of_the_file_would_change_is_refused(tmp_path: Path
     with pytest.raises(EnvironmentFileError, match="COUNTERSIGN_A"):
         preparation.add_variables(tmp_path / "env", {"COUNTERSIGN_A": value})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_that_cannot_be_read_is_refused_so_that_its_key_is_not_made_anew(tmp_path: Path) -> None:
+    file = tmp_path / "env"
+    file.write_text("# keys\n COUNTERSIGN_ENCRYPTION_KEYS=first:canary\n")
+    file.chmod(0o600)
+    with pytest.raises(EnvironmentFileError, match="line 2 cannot be read") as refused:
+        preparation.add_variables(file, {"COUNTERSIGN_ENCRYPTION_KEYS": "second:made"})
+    assert "canary" not in str(refused.value)
+    assert "made" not in file.read_text()
