@@ -8,7 +8,10 @@ requests together and report that they run.
 import importlib
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from backoffice.startup_checks import read_settings
@@ -28,6 +31,25 @@ threads = 8
 timeout = 60  # seconds without a sign of life of a process, which is then replaced
 graceful_timeout = 30  # seconds to finish what has begun when the process is asked to stop
 control_socket_disable = True  # nothing uses it, and it lies in the home folder
+
+_SET_UP = """
+import django
+from backoffice.startup_checks import ended_by_refusals
+with ended_by_refusals():
+    django.setup()
+"""
+
+
+def on_starting(_arbiter: Any) -> None:
+    # In a process of its own, because Django is not set up in the arbiter. If only the workers refused a setting, the
+    # reason would stand before tracebacks of gunicorn, which ends badly when several fail at once.
+    own = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
+    checked = subprocess.run(  # noqa: S603 - our own interpreter and code
+        [sys.executable, "-c", _SET_UP], cwd=Path(__file__).parent, env=own, check=False
+    )
+    if checked.returncode:
+        shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)
+        sys.exit(checked.returncode)
 
 
 def post_worker_init(_worker: Any) -> None:

@@ -12,7 +12,6 @@ import os
 import re
 import resource
 import socket
-import sys
 import threading
 import time
 from collections import deque
@@ -23,8 +22,6 @@ from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
-from gunicorn.arbiter import Arbiter
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.workers.base import Worker
@@ -35,8 +32,6 @@ from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer, UnixWSGIServer
 from waitress.task import ThreadedTaskDispatcher, WSGITask
 from waitress.utilities import Error
-
-from backoffice.startup_checks import refusal
 
 HEAD_SECONDS = 10  # from the first byte of a connection, or of a request, to the end of its headers
 BODY_SECONDS = 30  # from the end of the headers to the end of a body of this size:
@@ -329,16 +324,6 @@ class _UnixServer(_Limits, UnixWSGIServer):
 
 class BufferingWorker(Worker):
     """A gunicorn process whose one loop reads from and writes to all clients; `threads` threads run the application."""
-
-    def load_wsgi(self) -> None:
-        """Load the application. A setting that it refuses is one line of the log, and ends gunicorn, too."""
-        try:
-            super().load_wsgi()
-        except ImproperlyConfigured as exc:
-            if not (sentence := refusal(exc)):
-                raise
-            self.log.critical(sentence)
-            sys.exit(Arbiter.APP_LOAD_ERROR)
 
     def run(self) -> None:
         """Serve until the process is asked to stop; then finish what was received, within `graceful_timeout`."""
