@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
 from backoffice.startup_checks import read_settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
@@ -42,7 +44,10 @@ with ended_by_refusals():
 
 def on_starting(_arbiter: Any) -> None:
     # In a process of its own, because Django is not set up in the arbiter. If only the workers refused a setting, the
-    # reason would stand before tracebacks of gunicorn, which ends badly when several fail at once.
+    # reason would stand before tracebacks of gunicorn, which ends badly when several fail at once. The sandbox, which
+    # has usable defaults, starts without this second of delay.
+    if settings.ENVIRONMENT == "sandbox":
+        return
     own = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
     checked = subprocess.run(  # noqa: S603 - our own interpreter and code
         [sys.executable, "-c", _SET_UP], cwd=Path(__file__).parent, env=own, check=False
