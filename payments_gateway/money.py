@@ -58,11 +58,14 @@ def parse_amount(text: str, code: str) -> Decimal:
     """Parse an amount typed by a person, exactly, and pad it to all decimals of its currency.
 
     Accepts ASCII digits and one point only: rejects "1e5", "NaN", "1,000.50", other digits, signs, zero, and
-    more decimals than the currency has. Raises AmountError.
+    more decimals than the currency has, even if they are zeros. Raises AmountError.
     """
     amount = _typed_number(text)
     check_amount(amount, code)
-    return amount.quantize(Decimal(1).scaleb(-currency(code).decimals))
+    decimals = currency(code).decimals
+    if decimals_of(amount) > decimals:  # zeros, too: 250.000 may be meant as 250,000
+        raise AmountError(_("{currency} has at most {decimals} decimals."), currency=code, decimals=decimals)
+    return amount.quantize(Decimal(1).scaleb(-decimals))
 
 
 def parse_quantity(text: str, code: str) -> Decimal:

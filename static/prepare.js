@@ -1,4 +1,5 @@
-/* The form of a new operation: amounts with commas, and "Use full balance". The server reads both notations alike. */
+/* The form of a new operation: amounts with commas, the chosen recipient, and "Use full balance". The server reads both
+   notations alike, and compares the recipient with the fields. */
 
 const SEPARATED = /^\d{1,3}([, \u00a0\u2009\u202f])\d{3}(?:\1\d{3})*(?:\.\d+)?$/;
 const PLAIN = /^\d+(?:\.\d+)?$/;
@@ -18,6 +19,15 @@ document.addEventListener("focusout", (event) => {
   if (!field.matches("[data-amount]")) return;
   const text = withCommas(field.value.trim());
   if (text !== field.value) field.value = text;
+});
+
+/* ---- a recipient is chosen until another account is entered ---- */
+
+const ACCOUNT_FIELDS = new Set(["bank_code", "account_number", "address", "receiver_username"]);
+
+document.addEventListener("input", (event) => {
+  const choice = document.getElementById("id_known-account");
+  if (choice && ACCOUNT_FIELDS.has(event.target.name)) choice.value = "";
 });
 
 /* ---- the whole balance of the chosen currency, less the fee on the chosen network if it is known ---- */

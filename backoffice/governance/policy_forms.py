@@ -478,3 +478,10 @@ class TryForm(PageForm):
         if code and code not in CURRENCIES and not code.isalnum():
             raise forms.ValidationError(gettext("Enter the code of a currency, such as NGN."))
         return code
+
+    def clean(self) -> dict[str, Any]:
+        """An amount needs its currency: without one, all rules for a currency would seem not to fit."""
+        values = super().clean() or self.cleaned_data
+        if (values.get("amount") or values.get("total")) and values.get("currency") == "":
+            self.add_error("currency", gettext("Enter the currency of the amount."))
+        return values

@@ -16,7 +16,14 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DECIMALS, DIGITS
 from backoffice.core.web.formatting import without_separators
-from backoffice.core.web.forms import ListFilterForm, PageForm, day_field, end_of_day, start_of_day
+from backoffice.core.web.forms import (
+    ListFilterForm,
+    PageForm,
+    SearchField,
+    day_field,
+    end_of_day,
+    start_of_day,
+)
 from backoffice.core.web.pagination import Order
 from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
 from backoffice.ledger.transactions.filters import (
@@ -82,7 +89,7 @@ def _require_searchable(text: str) -> None:
 
 
 def _text_field(label: "StrOrPromise", placeholder: "StrOrPromise", **attributes: str) -> forms.CharField:
-    return forms.CharField(
+    return SearchField(
         required=False,
         label=label,
         min_length=MIN_TEXT_LENGTH,

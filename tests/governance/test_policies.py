@@ -526,6 +526,14 @@ def test_a_typed_operation_shows_the_rule_and_why_none_before_it(
     assert "Refused" in page(as_administrator, f"{SETTINGS}try/?kind=transfer&preparer={preparer.pk}")
 
 
+def test_a_typed_amount_needs_its_currency(as_administrator: Client, preparer: User) -> None:
+    """Otherwise every rule for a currency seems not to fit, and too few approvals are shown."""
+    values = f"kind=withdrawal&amount=150&preparer={preparer.pk}"
+    shown = as_administrator.get(f"{SETTINGS}try/?{values}")
+    assert shown.status_code == 422
+    assert shown.context["form"].errors == {"currency": ["Enter the currency of the amount."]}
+
+
 # Review and submission
 
 

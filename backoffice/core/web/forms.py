@@ -137,6 +137,13 @@ def day_field(label: "StrOrPromise") -> forms.DateField:
     )
 
 
+class SearchField(forms.CharField):
+    """A text to search for. White space within it counts as one space: names are pasted from documents."""
+
+    def to_python(self, value: Any) -> str:
+        return " ".join(str(super().to_python(value)).split())
+
+
 def reason_field(
     *,
     help_text: "StrOrPromise",

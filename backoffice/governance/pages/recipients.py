@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.forms import PageForm
+from backoffice.core.web.forms import PageForm, SearchField
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations.allow_list import cools_until
 from backoffice.operations.kinds.recipient import RecipientKind
@@ -36,7 +36,7 @@ PER_PAGE, PAYMENTS_SHOWN, VERSIONS_SHOWN = 25, 20, 20
 class RecipientFilterForm(PageForm):
     """Filters of the list and of the report. Every field is optional."""
 
-    q = forms.CharField(
+    q = SearchField(
         label=_("Name, alias, account or notes"),
         required=False,
         max_length=128,

@@ -157,7 +157,7 @@ class BatchKind(LocalKind[BatchPayload]):
                 payload.similar_accounts,
                 gettext("Rows whose account is similar to that of a recipient in the register: {count}."),
             ),
-            (payload.new_recipients, gettext("Recipients not paid before: {count}.")),
+            (payload.new_recipients, gettext("Rows to recipients not paid before: {count}.")),
             (payload.names_differ, gettext("Rows whose name differs from the name at the bank: {count}.")),
             (payload.repeated, gettext("Rows that repeat a payment of the last 30 days: {count}.")),
         )

@@ -21,7 +21,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.fields import EXACT
-from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
+from backoffice.core.web.forms import ListFilterForm, SearchField, end_of_day, start_of_day
 from backoffice.core.web.pagination import (
     PAGE_SIZE,
     Page,
@@ -144,7 +144,7 @@ class OperationFilterForm(ListFilterForm):
         label=_("List"),
         choices=[(name, TABS[name][0]) for name in sorted(TABS, key=lambda name: name != ALL_TAB)],
     )
-    text = forms.CharField(
+    text = SearchField(
         required=False,
         label=pgettext_lazy("noun", "Search"),
         max_length=200,

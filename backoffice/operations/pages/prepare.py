@@ -157,6 +157,7 @@ MAX_DRAFTS = 5  # of one session
 _DRAFTS = "drafts"
 _NOT_TYPED = frozenset({"csrfmiddlewaretoken", "submission", "step", "digest"})
 SHOWN_DUPLICATES = 3
+_ACCOUNT_FIELDS = ("bank_code", "account_number", "address", "network", "receiver_username")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -220,7 +221,10 @@ def _fill_in_account(request: StaffRequest, kind: OperationKind[Any]) -> HttpRes
 
 def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     form = kind.form_type(request.POST)
-    if not form.is_valid():
+    is_valid = form.is_valid()
+    if unused := _unused_choice(request, kind, form):
+        return _refused(request, kind, form, choice=unused)
+    if not is_valid:
         return _refused(request, kind, form)
     original = _original(request, kind)
     if original is not None and (retried := _retried_already(original)):
@@ -239,6 +243,32 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
         if duplicates
         else _review_page(request, kind, form)
     )
+
+
+def _unused_choice(
+    request: StaffRequest, kind: OperationKind[Any], form: KindForm
+) -> RecipientChoiceForm | None:
+    """The choice, empty and with an error, if a recipient is chosen and the fields name another account; else None.
+
+    Such as when the form was submitted before the chosen recipient was filled in.
+    """
+    choice = RecipientChoiceForm(request.POST, user=request.user, kind=kind.name)
+    if not choice["account"].data or not choice.is_valid():
+        return None
+    chosen = choice.cleaned_data["account"]
+    entered = {**request.POST.dict(), **form.cleaned_data}
+    identity = {name: chosen.values.get(name) for name in _ACCOUNT_FIELDS}
+    if all(not value or str(entered.get(name)) == value for name, value in identity.items()):
+        return None
+    choice.data = {**request.POST.dict(), choice.add_prefix("account"): ""}
+    choice.add_error(
+        "account",
+        gettext(
+            "{name} was not filled in: the details below are those of another account. Select it again, or compare "
+            "the details and continue."
+        ).format(name=chosen.name),
+    )
+    return choice
 
 
 def _prepare(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:

@@ -22,7 +22,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.formatting import format_count
-from backoffice.core.web.forms import PageForm
+from backoffice.core.web.forms import PageForm, SearchField
 from backoffice.ledger.accounts import OwnAccount, search_own_accounts
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions.filters import NEWEST_FIRST as NEWEST_TRANSACTIONS
@@ -190,7 +190,7 @@ def _is_among_the_newest() -> Q:
 class SearchForm(PageForm):
     """The text to search for."""
 
-    q = forms.CharField(
+    q = SearchField(
         min_length=2,
         max_length=200,
         label=_("Search for"),

@@ -412,7 +412,7 @@ class Refusal(TextChoices):
     )
     STATUS_CHANGED = (
         "status_changed",
-        _("The status is “{status}” now. Nothing was changed. Open the operation to check it."),
+        _("The status is “{status}” now. Nothing was changed. Check the operation before you continue."),
     )
     OTP_OF_OTHER_CONTENT = (
         "otp_of_other_content",

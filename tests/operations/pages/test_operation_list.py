@@ -337,6 +337,13 @@ def test_a_list_with_an_invalid_filter_does_not_say_that_there_is_nothing(
     assert 'class="empty"' not in refused.content.decode()
 
 
+def test_a_name_is_found_with_any_white_space(client: Client, sign_in: SignIn, preparer: User) -> None:
+    """As it is copied from a document."""
+    operation = factories.prepared(preparer)
+    pasted = urlencode({"tab": "open", "text": "  \t ".join(operation.recipient.split())})
+    assert operation.reference in page(sign_in(client, preparer), f"{LIST}?{pasted}")
+
+
 def test_an_address_in_a_title_is_broken_after_its_slashes(
     client: Client, sign_in: SignIn, administrator: User
 ) -> None:

@@ -81,6 +81,21 @@ def test_the_account_partial_has_all_account_fields_and_no_amount(
     assert "The names match." in rest
 
 
+def test_a_recipient_that_was_not_filled_in_is_not_reviewed(
+    as_preparer: Client, rent: RecipientVersion, holder: str
+) -> None:
+    """As when the form is submitted before the answer to the choice has arrived."""
+    of_another = {**use(as_preparer, f"registered-{rent.recipient}").context["form"].initial, "amount": "5"}
+    typed = {name: str(value or "") for name, value in of_another.items() if name in TYPED}
+    typed |= {"step": "review", "known-account": f"registered-{rent.recipient}", "unchecked_confirmed": ""}
+    assert "Submit for approval" in text_of(as_preparer.post(WITHDRAWAL, typed))
+    answer = as_preparer.post(WITHDRAWAL, {**typed, "account_number": "0123456780"})
+    assert answer.status_code == 422
+    assert "“Rent” was not filled in: the details below are those of another account." in text_of(answer)
+    assert answer.context["choice"]["account"].value() == ""
+    assert values_of(answer)["account_number"] == "0123456780"
+
+
 def test_enter_never_selects_an_account(as_preparer: Client, rent: RecipientVersion) -> None:
     """The first button of a form is what Enter presses."""
     html = text_of(as_preparer.get(WITHDRAWAL)).partition('id="prepare"')[2]
