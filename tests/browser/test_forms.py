@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.browser import steps
 from tests.browser.people import APPROVER, PREPARER, People, give_password, wait_until
@@ -117,6 +117,27 @@ def test_a_corrected_field_loses_its_error(people: People) -> None:
     expect(page.locator("#id_network_error")).to_have_count(0)
     expect(network).to_have_accessible_description(re.compile("^Must be the recipient's network"))
     expect(page.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
+
+
+def test_nothing_is_submitted_before_a_chosen_recipient_is_filled_in(people: People) -> None:
+    paid = steps.new_payment()
+    steps.prepared(people, PREPARER, paid)
+    page = people.page_of(PREPARER)
+    page.goto("/operations/prepare/withdrawal/")
+    page.get_by_label("Amount").fill("5")
+    held: list[Route] = []
+    page.route(re.compile(r"/withdrawal/(\?|$)"), lambda route: held.append(route))
+    recipients = page.get_by_label("Registered and recent recipients")
+    recipients.select_option(index=1)
+    expect(steps.button(page, "Review details")).to_be_disabled()
+    wait_until(lambda: held)
+    held[0].continue_()
+    expect(steps.button(page, "Review details")).to_be_enabled()
+    number = page.get_by_label("Account number")
+    expect(number).not_to_have_value("")
+
+    number.fill("0123456780")
+    expect(recipients).to_have_value("")
 
 
 def test_what_is_rarely_used_is_folded_away_until_it_is_used(people: People) -> None:

@@ -219,3 +219,14 @@ def test_the_overview_takes_few_queries_and_is_small(
         html = page(browser)
     assert len(tables(html)) == 3
     assert len(gzip.compress(html.encode())) <= 14 * 1024
+
+
+def test_who_decides_nothing_sees_what_is_in_progress(
+    client: Client, sign_in: SignIn, auditor: User, preparer: User
+) -> None:
+    assert "No operations in progress" in page(sign_in(client, auditor))
+    operation = factories.prepared(preparer)
+    html = page(client)
+    assert f'href="{operation.get_absolute_url()}"' in html
+    assert "View all open operations" in html
+    assert "No operations in progress" not in html
