@@ -81,13 +81,17 @@ def full(monkeypatch: pytest.MonkeyPatch) -> PageLimit:
 
 
 def test_further_requests_wait_and_begin_in_their_order(pages: Pages) -> None:
-    for number in range(5):
+    for number in range(LIMIT):
         pages.request(number)
-        pages.waits(max(0, number + 1 - LIMIT))
-    pages.has_begun(0, 1)
+        pages.has_begun(*range(number + 1))
+    for number in range(LIMIT, 5):
+        pages.request(number)
+        pages.waits(number + 1 - LIMIT)
     pages.end(1)
     pages.has_begun(0, 1, 2)
-    pages.end(2, 0)
+    pages.end(2)
+    pages.has_begun(0, 1, 2, 3)
+    pages.end(0)
     pages.has_begun(0, 1, 2, 3, 4)
 
 
