@@ -1,10 +1,10 @@
 """Changes of accounts from the shell, where one person acts alone.
 
 Until two administrators are active, a command makes and restores administrators only; the second one raises an
-incident, since one person may have made both. While nobody has signed in, it also renews their links, each with such
-an incident: whoever renews both has what two accounts made on an empty installation give. After that, a command that
-gives or restores rights needs break-glass: it raises an incident, and the person whose account was changed can neither
-approve, send nor resolve for a day.
+incident, since one person may have made both. Before anybody has signed in, a command also renews their one-time
+links. It raises the same incident, since one person who renews both links controls both accounts. After that, a command
+that gives or restores rights needs break-glass: it raises an incident, and the person whose account was changed can
+neither approve, send nor resolve for a day.
 """
 
 import os
@@ -129,7 +129,7 @@ def reset_second_factor(user_id: int, *, command: ShellCommand) -> ChangedAccoun
 
 
 def is_bootstrapping() -> bool:
-    """Whether the installation is new: it has only administrators, fewer than two of them active, and no break-glass.
+    """Whether the installation is new: only administrators, fewer than two active, and break-glass was never used.
 
     Neither deactivating administrators nor an installation with one of them and other people counts as new.
     """
@@ -139,9 +139,9 @@ def is_bootstrapping() -> bool:
 
 
 def are_links_unopened() -> bool:
-    """Whether the installation has only administrators, none of whom ever signed in, and no break-glass.
+    """Whether the installation has only administrators, nobody has ever signed in, and break-glass was never used.
 
-    Nothing that a person did is then in the audit log, which keeps that for good.
+    Deleting `last_login` does not help: the audit log keeps what people did.
     """
     has_others = User.objects.exclude(groups__name=Role.ADMINISTRATOR).exists()
     has_signed_in = (
@@ -172,7 +172,7 @@ def _check_may_give_rights(roles: Collection[str], command: ShellCommand) -> Non
 
 
 def _check_may_reset(user: User, command: ShellCommand) -> None:
-    """As giving rights, unless it renews the link of an administrator and nobody ever signed in."""
+    """Like `_check_may_give_rights`, except for the link of an administrator before anybody has signed in."""
     roles = staff.role_names(user)
     if user.is_active and roles == [Role.ADMINISTRATOR] and are_links_unopened():
         _check_needs_none(command, "Break-glass is not needed until an administrator has signed in")

@@ -99,7 +99,8 @@ def ask_at_terminal(question: Question, default: str) -> str:
 def answered(given: Answers, stored: Answers, ask: Ask | None) -> dict[str, str]:
     """The value of each variable: as stored by an earlier run, as given, as asked, or the default.
 
-    Raises MissingAnswersError, without those that follow from a missing one. `ask` is None if nobody can be asked.
+    Raises MissingAnswersError with the variables to set; one that follows from another of them is not listed. `ask` is
+    None if nobody can be asked.
     """
     known: dict[str, str] = {}
     missing: list[str] = []
