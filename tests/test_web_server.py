@@ -379,7 +379,7 @@ def test_a_client_that_does_not_wait_for_its_answer_does_not_keep_the_loop_busy(
             reset(connection)
         turns.clear()
         time.sleep(0.5)
-        assert len(turns) < 30  # ten that end by themselves, after _LOOP_SECONDS
+        assert len(turns) < 200  # about ten that end by themselves; a busy loop makes thousands
         first.may_end.set()
 
 
@@ -433,7 +433,7 @@ def test_a_process_that_ends_waits_without_being_busy(monkeypatch: pytest.Monkey
         threading.Timer(0.2, lambda: stack.enter_context(connected(port))).start()
         threading.Timer(0.7, first.may_end.set).start()
         turns.clear()
-    assert len(turns) < 40
+    assert len(turns) < 200
 
 
 def test_an_answer_that_no_buffer_holds_arrives_whole() -> None:
