@@ -4,6 +4,7 @@ What cannot be read is refused with the name of the setting, never ignored and n
 """
 
 import io
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+ADMIN_DATABASE_URL = "COUNTERSIGN_SETUP_DATABASE_URL"
+"""Of a role that may create roles and databases. Read by `manage.py setup` alone, and stored nowhere."""
 _ASSIGNMENT = re.compile(r"(?:export )?[A-Za-z_0-9]+=.*")  # those that `read_env` reads
 _COMMENTS = ("#", ";")  # those of systemd, which reads the same file
 _YES_OR_NO = {
@@ -29,9 +32,11 @@ class EnvironmentVariables(environ.FileAwareEnv):
 
     def __init__(self) -> None:  # typed, unlike that of the library
         environ.FileAwareEnv.__init__(self)
+        self.names_read: set[str] = set()
 
     def get_value(self, var: str, *args: Any, **options: Any) -> Any:
         """The value of this variable, or the default. Raises ImproperlyConfigured, without the value, if it is none."""
+        self.names_read.add(var)
         try:
             return super().get_value(var, *args, **options)
         except OSError as exc:
@@ -51,6 +56,11 @@ class EnvironmentVariables(environ.FileAwareEnv):
         if cast is bool:
             return _yes_or_no(value)
         return float(value) if cast is float else environ.FileAwareEnv.parse_value(value, cast)
+
+    def unknown(self) -> list[str]:
+        """The variables of Countersign that nothing has read, neither by their name nor with _FILE appended."""
+        known = {*self.names_read, *(f"{name}_FILE" for name in self.names_read), ADMIN_DATABASE_URL}
+        return sorted(name for name in os.environ if name.startswith("COUNTERSIGN_") and name not in known)
 
     def read_file(self, setting: str, path: str) -> None:
         """Add the variables of this file that the process does not have.

@@ -566,4 +566,7 @@ LOGGING: dict[str, Any] = {
     },
 }
 
+# Of the variables above; the deployment check warns of those that are set and unknown.
+KNOWN_VARIABLES: list[str] = sorted(env.names_read)
+UNKNOWN_VARIABLES: list[str] = env.unknown()
 refuse_unsafe(globals())

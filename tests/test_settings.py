@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from django.db import connection
+from pytest_django import Settings
 
 from backoffice import settings as product_settings
+from backoffice.core.management.setting_checks import check_names
 from payments_gateway.sandbox import API_KEY as SANDBOX_API_KEY
 from tests.core.environments import (
     DEMO,
@@ -488,3 +490,31 @@ def test_a_secret_file_may_end_with_a_line_break(tmp_path: Path) -> None:
     assert values["SECRET_KEY"] == PRODUCTION["COUNTERSIGN_SECRET_KEY"]
     assert values["GATEWAY_API_KEY"] == PRODUCTION["COUNTERSIGN_GATEWAY_API_KEY"]
     assert [key.strip() for key in values["ENCRYPTION_KEYS"]] == [PRODUCTION["COUNTERSIGN_ENCRYPTION_KEYS"]]
+
+
+def test_variables_that_no_setting_reads_are_known(tmp_path: Path) -> None:
+    environment = {
+        **PRODUCTION,
+        "COUNTERSIGN_SETUP_DATABASE_URL": "postgres://postgres@/postgres",
+        "COUNTERSIGN_ALOWED_HOSTS": "countersign.example",
+    }
+    file = tmp_path / "key"
+    file.write_text(environment.pop("COUNTERSIGN_GATEWAY_API_KEY"))
+    environment["COUNTERSIGN_GATEWAY_API_KEY_FILE"] = str(file)
+    settings_file = tmp_path / "env"
+    settings_file.touch(mode=0o600)
+    settings_file.write_text("COUNTERSIGN_LOG_LEVLE=DEBUG\nCOUNTERSIGN_LOG_FORMAT=text\n")
+    environment["COUNTERSIGN_ENV_FILE"] = str(settings_file)
+    expected = ["COUNTERSIGN_ALOWED_HOSTS", "COUNTERSIGN_LOG_LEVLE"]
+    assert settings_in(environment)["UNKNOWN_VARIABLES"] == expected
+
+
+def test_the_deployment_check_warns_of_a_misspelt_variable(settings: Settings) -> None:
+    settings.UNKNOWN_VARIABLES = ["COUNTERSIGN_ALOWED_HOSTS", "COUNTERSIGN_QQQQ"]
+    misspelt, unlike_any = check_names()
+    assert (misspelt.id, unlike_any.id) == ("core.W003", "core.W003")
+    assert misspelt.msg.startswith("COUNTERSIGN_ALOWED_HOSTS is set")
+    assert misspelt.hint == "Did you mean COUNTERSIGN_ALLOWED_HOSTS?"
+    assert "configuration.md" in str(unlike_any.hint)
+    settings.UNKNOWN_VARIABLES = []
+    assert list(check_names()) == []

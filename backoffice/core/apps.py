@@ -15,7 +15,7 @@ class CoreConfig(AppConfig):
         from backoffice.core import encryption
         from backoffice.core.database import role as role  # importing it registers its check
         from backoffice.core.gateway import check_configuration
-        from backoffice.core.telemetry import checks as checks  # importing it registers them
+        from backoffice.core.management import setting_checks as setting_checks  # importing it registers them
 
         encryption.check_encryption_keys()
         try:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from backoffice.core.storage.files import sync_folder
-from backoffice.environment_variables import problem_of_line
+from backoffice.environment_variables import ADMIN_DATABASE_URL, problem_of_line
 from backoffice.installation.database import (
     FORM,
     SCHEMES,
@@ -40,8 +40,6 @@ from backoffice.installation.questions import (
     ask_at_terminal,
 )
 
-ADMIN_DATABASE_URL = "COUNTERSIGN_SETUP_DATABASE_URL"
-"""Of a role that may create roles and databases. Read by setup alone and stored nowhere."""
 _LINE = re.compile(r"(COUNTERSIGN_\w+)=(.*)")
 _PLAIN = re.compile(r"[\w.,:;/@%+=~?&<> -]*", re.ASCII)
 

@@ -13,8 +13,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from backoffice.core.management.setting_checks import check_extras
 from backoffice.core.telemetry import provider_calls, tracing
-from backoffice.core.telemetry.checks import check_extras
 from backoffice.core.telemetry.error_reports import ErrorReportHandler
 from backoffice.core.telemetry.provider_calls import Call
 from payments_gateway import ReadFailedError
