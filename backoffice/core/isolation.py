@@ -1,11 +1,12 @@
 """Keep one failing row or job from stopping the others.
 
 A failed row or job is logged with its traceback and skipped for a minute. If the database is unavailable or
-read-only, the processing of rows raises its exception, since no row is the cause; a job logs it and is tried
-again in the next round.
+read-only, the processing of rows raises its exception, since no row is the cause; a job is tried again in the next
+round, and one line a minute in the log says why.
 """
 
 import logging
+import math
 import threading
 import time
 from collections import Counter, deque
@@ -32,6 +33,7 @@ _postponed_until: dict[Hashable, float] = {}
 _failures: deque[tuple[float, str]] = deque(maxlen=10_000)  # when a row failed, and in which job
 _job: ContextVar[str] = ContextVar("job", default=NO_JOB)
 _lock = threading.RLock()
+_unavailable_logged_at = -math.inf
 
 
 def run_each_isolated(
@@ -87,7 +89,7 @@ def run_isolated(
 ) -> int | None:
     """Run a whole job, so that its failure does not stop other jobs. Returns its count, None if it failed.
 
-    `failed` gets its name and that of the exception.
+    `failed` gets its name and that of the exception, unless the database is unavailable and could not store them.
 
     After an unexpected failure this thread skips the job for a minute; after a failure of the database the
     next round tries again.
@@ -99,6 +101,8 @@ def run_isolated(
     try:
         return job()
     except Exception as exc:
+        if log_if_database_unavailable(exc):
+            return None
         if _may_be_database_failure(exc):
             logger.exception("The job %s failed in the database; the next round tries again", name)
             close_old_connections()  # the next job needs a working connection
@@ -134,6 +138,26 @@ def _postpone(key: Hashable, name: str, exc: Exception) -> None:
     logger.error("%s failed and is skipped for a minute", name, exc_info=exc)
     with _lock:
         _postponed_until[key] = time.monotonic() + POSTPONED_SECONDS
+
+
+def log_if_database_unavailable(exc: Exception) -> bool:
+    """Log the reason if the database is unavailable or read-only, and return whether it is.
+
+    Once a minute and without a traceback: all jobs fail every few seconds until the database is back.
+    """
+    global _unavailable_logged_at  # noqa: PLW0603
+    if not is_database_unavailable(exc):
+        return False
+    now = time.monotonic()
+    with _lock:
+        is_due = now - _unavailable_logged_at >= POSTPONED_SECONDS
+        _unavailable_logged_at = now if is_due else _unavailable_logged_at
+    if is_due:
+        reason = " ".join(str(exc).split())
+        logger.error(
+            "The database is unavailable or read-only; all jobs try again every few seconds: %s", reason
+        )
+    return True
 
 
 def _retry_if_disconnected(work: Callable[[], Result]) -> Result:

@@ -1,5 +1,6 @@
 """One row after the other: what the database does to one, or to all of them."""
 
+import math
 import time
 from collections.abc import Hashable, Iterator
 
@@ -88,6 +89,35 @@ def test_a_job_is_not_postponed_by_a_database_error(caplog: pytest.LogCaptureFix
 
     assert [isolation.run_isolated("sync", is_cut_off_once) for _ in range(2)] == [None, 7]
     assert "The job sync failed in the database" in caplog.text
+
+
+def test_an_unavailable_database_takes_one_line_a_minute_in_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All jobs of a sweeper fail every second, and an outage must not fill the disk of its log."""
+    now = time.monotonic() + isolation.POSTPONED_SECONDS
+    monkeypatch.setattr(isolation, "_unavailable_logged_at", -math.inf)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    failures: list[str] = []
+
+    def is_away(*_: object) -> None:
+        raise OperationalError("connection refused\nIs the server running?")
+
+    def round_of_two_jobs() -> list[object]:
+        with connection.execute_wrapper(is_away):
+            return [
+                isolation.run_isolated(name, lambda: marked(1), failed=lambda job, _: failures.append(job))
+                for name in ("mark", "sync")
+            ]
+
+    assert [round_of_two_jobs() for _ in range(3)] == [[None, None]] * 3
+    now += isolation.POSTPONED_SECONDS
+    round_of_two_jobs()
+    assert [(record.exc_info, record.message.partition(": ")[2]) for record in caplog.records] == [
+        (None, "connection refused Is the server running?")
+    ] * 2
+    assert failures == [], "a database that is away cannot store them"
+    assert isolation.postponed() == set()
 
 
 def marked(_: int) -> int:

@@ -106,6 +106,18 @@ def test_the_sweeper_survives_database_errors(error: type[Exception]) -> None:
     assert Heartbeat.objects.filter(job="tried").count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_an_unavailable_database_is_logged_without_the_traceback_of_each_heartbeat(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def is_away(*_: object) -> None:
+        raise OperationalError("connection refused")
+
+    with connection.execute_wrapper(is_away):
+        assert sweep._run_round("idle", lambda: 0, is_due=True) is None
+    assert [record.exc_info for record in caplog.records if record.levelname == "ERROR"] in ([], [None])
+
+
 class ThreeRounds(threading.Event):
     """Waits for nothing, and notes for how long it was asked to, and whether a connection was open meanwhile."""
 

@@ -145,6 +145,7 @@ def _run_round(name: str, job: Callable[[], int], *, is_due: bool) -> int | None
             if is_due and done is not None:
                 operations.record_heartbeat(name)
             return done
-    except Error:  # an InterfaceError, too, which is no DatabaseError
-        logger.exception("The heartbeat of the job %s was not stored: database error", name)
+    except Error as exc:  # an InterfaceError, too, which is no DatabaseError
+        if not isolation.log_if_database_unavailable(exc):
+            logger.exception("The heartbeat of the job %s was not stored: database error", name)
         return None
