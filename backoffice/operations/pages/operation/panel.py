@@ -218,7 +218,7 @@ def _pending_text(person: User, operation: Operation, waiting: Waiting | None) -
         text = gettext("You prepared this operation, so another person must approve it.")
         return gettext("Waiting for another person"), text
     if has_approved(person, operation):
-        return gettext("Approved by you"), still_needed_text(operation)
+        return gettext("Approved by you"), f"{still_needed_text(operation)} {_way_to_stop(operation)}"
     if has_preparer_lost_permission(operation):
         is_lost = may_have_been_sent(operation)
         return gettext("Cannot be approved"), str(
@@ -254,14 +254,19 @@ def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
         return gettext("Not sent: possibly paid already"), str(reason)
     if held := holder_text(operation):
         return gettext("Not sent: account not confirmed"), held
+    way_to_stop = f" {_way_to_stop(operation)}" if has_approved(person, operation) else ""
     if policy.may_release(person, operation):
-        return gettext("Ready to send"), gettext(
-            "Fully approved. It is sent only when someone chooses “Send”."
-        )
+        text = gettext("Fully approved. It is sent only when someone chooses “Send”.")
+        return gettext("Ready to send"), f"{text}{way_to_stop}"
     restricted = policy.restriction(person, permissions.RELEASE)
     if restricted and person.pk != operation.preparer_id:
-        return gettext("You cannot send yet"), str(restricted)
-    return gettext("Approved, not sent"), str(_OTHER_PERSON_SENDS)
+        return gettext("You cannot send yet"), f"{restricted}{way_to_stop}"
+    return gettext("Approved, not sent"), f"{_OTHER_PERSON_SENDS}{way_to_stop}"
+
+
+def _way_to_stop(operation: Operation) -> str:
+    """For an approver with second thoughts, who cannot take the approval back."""
+    return gettext("If it must not go ahead, {preparer} can cancel it.").format(preparer=operation.preparer)
 
 
 def _invalid_text(operation: Operation) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations import errors
@@ -69,6 +70,20 @@ def test_controls_depend_on_user_and_status(  # noqa: PLR0917
     assert [name for name in every if f">{name}</button>" in main] == [
         name for name in every if name in buttons
     ]
+
+
+@pytest.mark.parametrize("second_approval_above", ["0.01", "10000000"])
+def test_an_approver_with_second_thoughts_reads_who_can_cancel(
+    as_approver: Client, as_preparer: Client, preparer: User, settings: Settings, second_approval_above: str
+) -> None:
+    """An approval cannot be taken back, whether more are needed or the operation is ready to send."""
+    settings.SECOND_APPROVAL_ABOVE = {"NGN": Decimal(second_approval_above)}
+    operation = factories.prepared(preparer)
+    sentence = f"If it must not go ahead, {preparer} can cancel it."
+    assert sentence not in text_of(show(as_approver, operation))
+    do(as_approver, operation, "approve")
+    assert sentence in text_of(show(as_approver, operation))
+    assert sentence not in text_of(show(as_preparer, operation))
 
 
 def test_polling_an_unchanged_page_returns_no_content(as_approver: Client, operation: Operation) -> None:
