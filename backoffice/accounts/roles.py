@@ -165,6 +165,11 @@ def people_not_set_up() -> QuerySet[User]:
     return User.objects.filter(is_active=True).exclude(pk__in=enrolled_people().order_by().values("pk"))
 
 
+def administrators_not_set_up() -> QuerySet[User]:
+    """The administrators among `people_not_set_up`, in the order of their accounts."""
+    return people_not_set_up().filter(groups__name=Role.ADMINISTRATOR).order_by("pk")
+
+
 def active_administrators() -> QuerySet[User]:
     """The administrators among `enrolled_people`, also those from whom a change of the account withholds something."""
     return enrolled_people().filter(groups__name=Role.ADMINISTRATOR)

@@ -145,7 +145,7 @@ def log_if_database_unavailable(exc: Exception) -> bool:
 
     Once a minute and without a traceback: all jobs fail every few seconds until the database is back.
     """
-    global _unavailable_logged_at  # noqa: PLW0603
+    global _unavailable_logged_at
     if not is_database_unavailable(exc):
         return False
     now = time.monotonic()

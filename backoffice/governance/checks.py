@@ -9,7 +9,7 @@ from django.db import DatabaseError
 
 from backoffice.accounts.break_glass import are_links_unopened
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import Role, active_administrators, people_not_set_up
+from backoffice.accounts.roles import active_administrators, administrators_not_set_up
 from backoffice.governance.bootstrap import people_with_renewable_link
 
 
@@ -36,7 +36,7 @@ def check_administrators(**_of_django: Any) -> Iterable[CheckMessage]:
 
 def _way_to_more(active: int) -> str:
     """What leads to enough administrators: those who exist set up their accounts, or another one is created."""
-    waiting = list(people_not_set_up().filter(groups__name=Role.ADMINISTRATOR).order_by("pk"))
+    waiting = list(administrators_not_set_up())
     if active + len(waiting) < settings.ADMINISTRATORS_TO_SEND:
         return (
             'Create one: manage.py staff create EMAIL --name "NAME" --role Administrator, with '

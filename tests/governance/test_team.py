@@ -589,6 +589,19 @@ def test_an_installation_with_one_administrator_is_warned_and_told_the_way_out(
     assert governance_findings() == []
 
 
+def test_the_overview_names_an_administrator_who_exists_and_has_not_signed_in(
+    first_administrator: User, sign_in: SignIn, settings: Any
+) -> None:
+    """Made at the shell, so that no page renews the link: another account would be the wrong advice."""
+    settings.ADMINISTRATORS_TO_SEND = 2
+    create_staff("kemi@example.com", full_name="Kemi Balogun", roles=[Role.ADMINISTRATOR])
+    factories.person("Tunde Bello", Role.PREPARER)
+    page = text_of(sign_in(Client(), first_administrator).get(reverse("operations:overview")))
+    assert "Kemi Balogun has not finished the set-up." in page
+    assert "manage.py staff reset-password EMAIL --break-glass REASON" in page
+    assert "staff create EMAIL" not in page
+
+
 def governance_hint() -> str:
     found = [one for one in run_checks(include_deployment_checks=True) if one.id == "governance.W001"]
     return str(found[0].hint)

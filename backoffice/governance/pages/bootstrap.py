@@ -14,6 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import administrators_not_set_up
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.staff import EmailTakenError
 from backoffice.core.web.submissions import shown_once
@@ -105,12 +106,14 @@ def _link_page(request: StaffRequest, person: User, token: str) -> HttpResponse:
 
 def first_steps(request: HttpRequest) -> dict[str, object]:
     """Context processor: `are_first_steps_open`, `invited_alone` (the second administrator until the set-up is
-    finished), `has_policy_draft` and `team_state`, each read only if a template uses it.
+    finished), `administrators_not_set_up` (all of them, also those made at the shell), `has_policy_draft` and
+    `team_state`, each read only if a template uses it.
     """
     state = cache(bootstrap_state)
     return {
         "are_first_steps_open": lambda: state().is_open,
         "invited_alone": lambda: list(state().invited) if state().is_open else [],
+        "administrators_not_set_up": lambda: list(administrators_not_set_up()),
         "has_policy_draft": lambda: has_draft(request),
         "team_state": lambda: team_state(cast(User, request.user)),
     }
