@@ -61,10 +61,11 @@ def relative_period(days: ReportPeriod, today: date) -> RelativePeriod | None:
     """
     if days.since is None and days.until is None:
         return RelativePeriod.ALL
+    # Of equal days, such as today and this month on its first day, the last entry wins: the shorter period.
     until_today = {
-        ReportPeriod(today, today): RelativePeriod.YESTERDAY,
-        ReportPeriod(today - timedelta(days=6), today): RelativePeriod.LAST_7_DAYS,
         ReportPeriod(today.replace(day=1), today): RelativePeriod.MONTH_TO_DATE,
+        ReportPeriod(today - timedelta(days=6), today): RelativePeriod.LAST_7_DAYS,
+        ReportPeriod(today, today): RelativePeriod.YESTERDAY,
     }
     exact = (period for period in RelativePeriod if period_days(period, today) == days)
     return next(exact, None) or until_today.get(days)

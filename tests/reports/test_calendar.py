@@ -140,3 +140,19 @@ def test_the_last_seven_days_end_yesterday() -> None:
     assert period_days(RelativePeriod.LAST_7_DAYS, TODAY) == ReportPeriod(
         date(2026, 11, 16), date(2026, 11, 22)
     )
+
+
+@pytest.mark.parametrize(
+    ("day", "since", "period"),
+    [
+        (1, 1, RelativePeriod.YESTERDAY),
+        (7, 1, RelativePeriod.LAST_7_DAYS),
+        (8, 1, RelativePeriod.MONTH_TO_DATE),
+    ],
+)
+def test_of_two_periods_with_the_same_days_it_becomes_the_shorter(
+    day: int, since: int, period: RelativePeriod
+) -> None:
+    """On the first of a month, "today" became a report of the month so far."""
+    today = date(2026, 12, day)
+    assert relative_period(ReportPeriod(date(2026, 12, since), today), today) == period
