@@ -197,6 +197,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.forms",  # its templates, of which templates/django/forms replaces one
     "csp",
     "django_htmx",
     "django_otp",
@@ -240,6 +241,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
 ]
 
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
