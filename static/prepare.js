@@ -1,8 +1,8 @@
 /* The form of a new operation: amounts with commas, the chosen recipient, and "Use full balance". The server reads both
    notations alike, and compares the recipient with the fields. */
 
-const SEPARATED = /^\d{1,3}([, \u00a0\u2009\u202f])\d{3}(?:\1\d{3})*(?:\.\d+)?$/;
-const PLAIN = /^\d+(?:\.\d+)?$/;
+const SEPARATED = /^[1-9]\d{0,2}([, \u00a0\u2009\u202f])\d{3}(?:\1\d{3})*(?:\.\d+)?$/;
+const PLAIN = /^(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
 /** "5,000.50" for "5000.50" and "5 000.50"; any other text unchanged: the server says what is wrong with it. */
 function withCommas(text) {

@@ -51,6 +51,8 @@ def test_the_focus_begins_in_the_first_field_to_fill_in(people: People, scripts:
         ("12", "12"),
         ("5.000,50", "5.000,50"),
         ("1,5", "1,5"),
+        ("0 005", "0 005"),
+        ("0005", "0005"),
     ],
 )
 def test_an_amount_gets_its_commas_as_one_leaves_the_field(people: People, typed: str, shown: str) -> None:

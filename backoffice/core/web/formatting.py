@@ -93,14 +93,15 @@ def sort_key(text: str) -> str:
 
 
 _SEPARATED_AMOUNT = re.compile(
-    r"[0-9]{1,3}(?P<separator>[, \u00a0\u2009\u202f])[0-9]{3}((?P=separator)[0-9]{3})*(\.[0-9]+)?"
+    r"[1-9][0-9]{0,2}(?P<separator>[, \u00a0\u2009\u202f])[0-9]{3}((?P=separator)[0-9]{3})*(\.[0-9]+)?"
 )
 
 
 def without_separators(text: str) -> str:
     """`5000.50` for `5,000.50` or `5 000.50`; any other text unchanged.
 
-    The decimal point is a point in every language, as on the screen. So `5.000,50` and `1,5` remain, and are refused.
+    The decimal point is a point in every language, as on the screen. So `5.000,50`, `1,5` and `0,005`, which no one
+    writes for five, remain and are refused.
     """
     separated = _SEPARATED_AMOUNT.fullmatch(text)
     return text.replace(separated["separator"], "") if separated else text
