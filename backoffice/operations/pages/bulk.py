@@ -163,8 +163,6 @@ def _obstacle(
     alike: Container[str | None],
 ) -> OperationError | None:
     try:
-        if has_approved(person, operation) and decision is BulkDecision.APPROVE:
-            raise AlreadyApprovedError
         permission = approval_permission_for(operation.kind)
         if restricted := policy.restriction(person, permission):
             raise restricted
@@ -172,6 +170,8 @@ def _obstacle(
             raise PermissionMissingError
         policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
         if decision is BulkDecision.APPROVE:
+            if has_approved(person, operation):
+                raise AlreadyApprovedError
             approvals.check_may_approve_in_bulk(operation, levels, alike=alike)
         else:
             read_content(operation)

@@ -135,15 +135,17 @@ def test_the_confirmation_lists_skipped_operations_with_the_reason(
     two = factories.prepared_to_another_account(preparer, amount=LIMIT + 1)
     signed = factories.approve(factories.prepared_to_another_account(preparer, amount=LIMIT + 2), approver)
     gone = factories.approved(preparer, second_approver)
+    complete = factories.approved(preparer, approver)
     strange = unreadable(preparer)
     touched = with_other_content(factories.prepared_to_another_account(preparer))
-    answer = confirm(as_approver, APPROVE, own, late, two, signed, gone, strange, touched)
+    answer = confirm(as_approver, APPROVE, own, late, two, signed, gone, complete, strange, touched)
     found = obstacles(answer)
     assert "You prepared this operation" in found[own.reference]
     assert "has expired" in found[late.reference]
     assert "Two approvals are required" in found[two.reference]
     assert "You have already approved this operation" in found[signed.reference]
     assert "status is “Approved” now" in found[gone.reference]
+    assert "status is “Approved” now" in found[complete.reference]
     assert "not what you saw" in found[strange.reference]
     assert "not what you saw" in found[touched.reference]
     assert answer.context["included"] == []
