@@ -366,8 +366,12 @@ def _check_batch(operation: Operation) -> None:
     if operation.prepared_from_id is None:  # as every row has its batch there, which a trigger keeps
         return
     batch = Batch.objects.filter(operation__rows__operation=operation).select_related("operation").first()
-    if batch is None:
-        return
+    if batch is not None:
+        check_batch_continues(batch)
+
+
+def check_batch_continues(batch: Batch) -> None:
+    """Raises BatchPausedError or BatchCancelledError if people stopped this batch."""
     if batch.cancelled_at or batch.operation.status in NOT_EXECUTED:
         raise errors.BatchCancelledError
     if batch.paused_at:

@@ -307,10 +307,14 @@ class BatchSummary:
         return bool(self.paused_at and self.progress.unsent and not self.cancelled_at)
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether no further row is sent, at least until a pause ends."""
+        return bool(self.paused_at or self.cancelled_at)
+
+    @property
     def to_send(self) -> int:
         """How many rows someone can send now."""
-        is_stopped = self.paused_at or self.cancelled_at
-        return 0 if is_stopped else max(self.progress.unsent - self.released, 0)
+        return 0 if self.is_stopped else max(self.progress.unsent - self.released, 0)
 
     @cached_property
     def status(self) -> ShownStatus:

@@ -342,6 +342,7 @@ def _whole_batch(request: StaffRequest) -> Operation | None:
 
 
 _COLUMNS = ("reference", "kind", "digest", "currency", "amount")
+_IS_OF_STOPPED_BATCH = Q(batch__batch__paused_at__isnull=False) | Q(batch__batch__cancelled_at__isnull=False)
 
 
 def _selection(request: StaffRequest) -> SendSelection:
@@ -383,6 +384,7 @@ def _is_free(person: User, now: datetime) -> Combinable:
         LookAlike.objects.filter(declared_at__isnull=True),
         HolderChange.objects.filter(confirmed_at__isnull=True),
         Incident.objects.filter(kind__in=POSSIBLY_PAID, acknowledged_at__isnull=True),
+        BatchRow.objects.filter(_IS_OF_STOPPED_BATCH),
     )
     not_held = (~Exists(rows.filter(operation=OuterRef("pk"))) for rows in held_by)
     is_free = Q(~Q(preparer=person), *not_held, status=Status.APPROVED, expires_at__gt=now)
@@ -399,7 +401,7 @@ def _is_content_right(operation: Operation) -> bool:
 
 def _skip_reasons(person: User, pks: Collection[UUID], now: datetime) -> dict[UUID, str]:
     """Why each of these operations cannot be sent from here; those that can are left out."""
-    found = Operation.objects.filter(pk__in=pks).select_related("release")
+    found = Operation.objects.filter(pk__in=pks).select_related("release", "batch_row__batch__batch")
     found = found.prefetch_related("look_alikes", "holder_changes", "lost_attempts", "incidents")
     reasons = {one.pk: _skip_reason(person, one, now) for one in found.iterator(chunk_size=_AT_ONCE)}
     return {pk: reason for pk, reason in reasons.items() if reason}
@@ -425,6 +427,8 @@ def _check_is_sendable(person: User, operation: Operation, now: datetime) -> Non
         raise ExpiredError
     if may_have_been_sent(operation):
         raise OperationError(Refusal.SENT_BEFORE_RESTORE)
+    if row := getattr(operation, "batch_row", None):
+        policy.check_batch_continues(row.batch.batch)
     _check_nothing_to_compare(operation)
     if restricted := policy.restriction(person, permissions.RELEASE):
         raise restricted

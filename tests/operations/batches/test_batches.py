@@ -567,6 +567,20 @@ def test_a_paused_batch_is_neither_released_nor_sent(
     assert len(provider.changes) == 1
 
 
+def test_a_row_that_was_released_before_the_pause_is_to_be_sent_again_and_not_prepared_again(
+    sign_in: SignIn, preparer: User, approver: User, provider: StubProvider
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    row, client = payouts.row_operations(batch)[0], sign_in(Client(), approver)
+    payouts.release(row, approver)
+    control.pause_batch(batch.pk, actor=preparer)
+    send.send_operation(row.pk)
+    assert provider.changes == []
+    html = client.get(row.get_absolute_url()).content.decode()
+    assert "Not sent: the batch was paused. Once it is resumed, choose “Send” again." in html
+    assert "prepare it again" not in html
+
+
 def test_the_preparer_does_not_resume_a_paused_batch(preparer: User, approver: User) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(1))
     control.pause_batch(batch.pk, actor=approver)
@@ -780,6 +794,46 @@ def test_the_page_of_a_paused_batch_says_so_and_leads_to_its_rows(
     html = client.get(batch.get_absolute_url()).content.decode()
     assert "Paused" not in html
     assert "2 not sent" in html
+
+
+@pytest.mark.parametrize("stop", [control.pause_batch, control.cancel_batch])
+@pytest.mark.parametrize("is_pending", [True, False])
+def test_no_bulk_send_of_a_stopped_batch_is_offered_to_be_continued(
+    stop: Callable[..., object], is_pending: bool, sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch, client = payouts.applied(preparer, approver, payouts.transfers(2)), sign_in(Client(), approver)
+    rows = payouts.row_operations(batch)
+    bulk_release = start_bulk_release(uuid4(), rows, actor=approver, second_factor_at=timezone.now())
+    BulkRelease.objects.update(is_pending=is_pending)
+    pages = (batch.get_absolute_url(), f"/operations/{batch.pk}/rows/")
+    said = "It is being carried out." if is_pending else "2 operations wait in it until you continue."
+    for page in pages:
+        assert said in client.get(page).content.decode()
+    stop(batch.pk, actor=preparer)
+    for page in pages:
+        html = client.get(page).content.decode()
+        assert said not in html
+        assert "Continue bulk send" not in html
+        assert f'class="ghost" href="{bulk_release.get_absolute_url()}">View bulk send' in html
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (control.pause_batch, "The batch of this operation is paused."),
+        (control.cancel_batch, "The batch of this operation was cancelled."),
+    ],
+)
+def test_rows_of_a_stopped_batch_are_not_offered_to_be_sent(
+    stop: Callable[..., object], reason: str, sign_in: SignIn, preparer: User, approver: User
+) -> None:
+    batch, client = payouts.applied(preparer, approver, payouts.transfers(2)), sign_in(Client(), approver)
+    address = f"/operations/send/?batch={batch.reference}"
+    assert "2 operations</button>" in client.get(address).content.decode()
+    stop(batch.pk, actor=preparer)
+    html = client.get(address).content.decode()
+    assert html.count(reason) == 2
+    assert "operations</button>" not in html
 
 
 def test_the_sheet_of_a_batch_is_no_receipt(sign_in: SignIn, preparer: User, approver: User) -> None:

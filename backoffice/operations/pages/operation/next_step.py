@@ -82,6 +82,7 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
         "Not sent: the person who released it got new rights or a new second factor meanwhile. Another person must "
         "send it."
     ),
+    Refusal.BATCH_PAUSED: _("Not sent: the batch was paused. Once it is resumed, choose “Send” again."),
     Refusal.DATABASE_RESTORED: _(
         "Not sent: the database was restored to an earlier point in time, or a standby server took over, and "
         "payments were paused."
