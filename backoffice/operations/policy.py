@@ -33,6 +33,7 @@ from backoffice.operations.approval.progress import (
 )
 from backoffice.operations.approval.requirements import required_levels
 from backoffice.operations.kinds.base import LocalKind, Payload
+from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
 from backoffice.operations.kinds.resolution.case import pending_resolution
 from backoffice.operations.models.batches import Batch
@@ -413,6 +414,9 @@ def _check_awaits_approval(operation: Operation) -> None:
 
 
 def _wrong_status(operation: Operation) -> errors.WrongStatusError:
+    if operation.kind == BatchKind.name and operation.status == Status.SUCCEEDED:
+        # Its rows have statuses of their own, and may not be sent.
+        return errors.WrongStatusError(Refusal.BATCH_APPROVED)
     return errors.WrongStatusError(Refusal.STATUS_CHANGED, status=operation.status)
 
 

@@ -414,6 +414,13 @@ class Refusal(TextChoices):
         "status_changed",
         _("The status is “{status}” now. Nothing was changed. Check the operation before you continue."),
     )
+    BATCH_APPROVED = (
+        "batch_approved",
+        _(
+            "This batch was approved, and each of its rows is an operation of its own. Nothing was changed. To stop "
+            "the rows that are not sent, pause or cancel the batch on the page of its rows."
+        ),
+    )
     OTP_OF_OTHER_CONTENT = (
         "otp_of_other_content",
         _("The one-time code belongs to other content. Nothing was sent."),

@@ -836,6 +836,19 @@ def test_rows_of_a_stopped_batch_are_not_offered_to_be_sent(
     assert "operations</button>" not in html
 
 
+@pytest.mark.parametrize("action", ["approve", "reject", "cancel"])
+def test_a_stale_page_of_an_approved_batch_says_how_to_stop_it(
+    action: str, sign_in: SignIn, preparer: User, approver: User, second_approver: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    client = sign_in(Client(), preparer if action == "cancel" else second_approver)
+    values = {"digest": batch.digest, "reason": "Too late", "confirmation": "3.00"}
+    answer = client.post(f"/operations/{batch.pk}/{action}/", values, follow=True)
+    html = answer.content.decode()
+    assert "pause or cancel the batch on the page of its rows" in html
+    assert "Succeeded" not in html
+
+
 def test_the_sheet_of_a_batch_is_no_receipt(sign_in: SignIn, preparer: User, approver: User) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(2))
     client = sign_in(Client(), approver)

@@ -374,6 +374,7 @@ _FORM_REFUSALS = {
     Refusal.ALREADY_RELEASED,
     Refusal.WRONG_STATUS,
     Refusal.STATUS_CHANGED,
+    Refusal.BATCH_APPROVED,
 }
 
 
