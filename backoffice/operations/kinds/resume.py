@@ -1,15 +1,19 @@
-"""Resume: ends a pause of all payments. Needs a second person; nothing is sent to the provider."""
+"""Resume: ends a pause of all payments. Needs a second person. It is not sent itself, but what was released is."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.utils.translation import gettext, pgettext
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import local_time, zoned_time
 from backoffice.core.web.forms import reason_field
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.models.monitoring import current_pause
+from backoffice.operations.models.operations import Release
 from backoffice.operations.permissions import PAUSE
 
 
@@ -94,3 +98,24 @@ class ResumeKind(LocalKind[ResumePayload]):
 
     def initial(self, payload: ResumePayload) -> dict[str, Any]:
         return {"reason": payload.reason}
+
+    def cautions(self, payload: ResumePayload) -> list[str]:
+        """How many operations would be sent without a further order; a resumption expires older releases."""
+        now = timezone.now()
+        oldest = now - timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
+        of_batch = "operation__batch_row__batch__batch"
+        is_stopped = Q(**{f"{of_batch}__paused_at__isnull": False}) | Q(
+            **{f"{of_batch}__cancelled_at__isnull": False}
+        )
+        waiting = Release.objects.filter(expires_at__gt=now, released_at__gt=oldest)
+        released = waiting.exclude(is_stopped).count()
+        if not released:
+            return []
+        text = ngettext(
+            "{count} operation was released and not sent. It is sent as soon as payments are resumed, unless its "
+            "release expires first. If it must not be sent, cancel it before that.",
+            "{count} operations were released and not sent. They are sent as soon as payments are resumed, unless "
+            "their release expires first. If some must not be sent, cancel them before that.",
+            released,
+        )
+        return [text.format(count=released)]

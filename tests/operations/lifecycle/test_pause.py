@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -13,7 +14,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models import monitoring
 from backoffice.operations.models.monitoring import Pause
@@ -95,6 +96,35 @@ def test_two_people_resume_payments(preparer: User, approver: User) -> None:
     assert pulled.ended_by == proposal
     entry = Entry.objects.get(action=Action.PAYMENTS_RESUMED)
     assert (entry.actor_id, entry.detail["by"]) == (approver.pk, proposal.reference)
+
+
+def test_both_people_who_resume_see_that_released_operations_are_sent_then(
+    as_preparer: Client, as_approver: Client, preparer: User, released: Operation
+) -> None:
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
+    said = "1 operation was released and not sent. It is sent as soon as payments are resumed"
+    page = as_preparer.get("/operations/prepare/resume/")
+    assert "Nothing is sent to the provider." not in text_of(page)
+    review = as_preparer.post(
+        page.request["PATH_INFO"],
+        {"submission": str(uuid.uuid4()), "reason": "It is ended", "step": "review"},
+        follow=True,
+    )
+    assert said in text_of(review)
+    proposal = resumption(preparer)
+    assert said in text_of(show(as_approver, proposal))
+    answer = do(as_approver, proposal, "approve")
+    html = text_of(as_approver.get(answer["Location"]))
+    assert "Payments are resumed, and released operations are sent now." in html
+    assert "Nothing was sent." not in html
+
+
+def test_what_a_resumption_does_not_send_is_not_announced(preparer: User, released: Operation) -> None:
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
+    kind, payload = read_content(resumption(preparer))
+    assert len(kind.cautions(payload)) == 1
+    factories.change_release(released.release, released_at=timezone.now() - timedelta(hours=1))
+    assert kind.cautions(payload) == []
 
 
 def test_one_person_cannot_resume_payments_alone(approver: User) -> None:

@@ -21,6 +21,7 @@ from backoffice.operations import permissions, selectors
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.registry import approval_permission_for, permission_for
+from backoffice.operations.kinds.resume import ResumeKind
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.lifecycle.transitions import OperationAction
 from backoffice.operations.models.operations import Operation
@@ -203,6 +204,10 @@ def _form_problems(form: BaseDecisionForm) -> OperationError:
 
 
 def _approved_message(operation: Operation) -> tuple[int, str]:
+    if operation.status == Status.SUCCEEDED and operation.kind == ResumeKind.name:
+        return messages.SUCCESS, gettext(
+            "Approved. Payments are resumed, and released operations are sent now."
+        )
     if operation.status == Status.SUCCEEDED:
         return messages.SUCCESS, gettext("Approved and applied. Nothing was sent.")
     if operation.status == Status.PENDING:
