@@ -5,6 +5,7 @@ it stores nothing of a check that was restarted meanwhile.
 """
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from operator import attrgetter
 from uuid import UUID
@@ -134,11 +135,13 @@ def _file_row(file: PayoutFile, names: list[str], row: FileRow, delimiter: str) 
     """A row as it is in the file. A column without a field has an empty name, and further cells belong to none."""
     cells = {name: text for name, text in zip(names, row.cells, strict=False) if name}
     errors = cell_errors(names, row, delimiter)
-    return PayoutFileRow(file=file, number=row.number, cells=_with_bank_code(cells), errors=errors)
+    return PayoutFileRow(file=file, number=row.number, cells=_with_codes(cells), errors=errors)
 
 
-def _with_bank_code(cells: dict[str, str]) -> dict[str, str]:
-    return cells | {"bank_code": ledger.bank_code_of(cells["bank_code"])} if "bank_code" in cells else cells
+def _with_codes(cells: dict[str, str]) -> dict[str, str]:
+    """The cells with the code of a bank that is named, and that of a currency in capital letters."""
+    codes: dict[str, Callable[[str], str]] = {"bank_code": ledger.bank_code_of, "currency": str.upper}
+    return {name: codes[name](text) if name in codes else text for name, text in cells.items()}
 
 
 def _check_chunk(file: PayoutFile, lease: Lease) -> None:

@@ -59,7 +59,13 @@ class FileState(models.TextChoices):
 class FileProblem(models.TextChoices):
     """Why a file cannot be read. The label is the sentence, with its parameters in braces."""
 
-    NOT_A_TABLE = "not_a_table", _("This is neither a CSV file in UTF-8 nor an Excel workbook (.xlsx).")
+    NOT_A_TABLE = (
+        "not_a_table",
+        _(
+            "This is neither a CSV file in UTF-8 nor an Excel workbook (.xlsx). In your spreadsheet program, save it "
+            "as “CSV UTF-8” or as .xlsx."
+        ),
+    )
     NAME_OF_ANOTHER = (
         "name_of_another",
         _("The name of a CSV file must end in .csv, that of an Excel workbook in .xlsx."),

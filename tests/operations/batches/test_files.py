@@ -294,6 +294,26 @@ def test_a_heading_with_a_line_break_can_be_selected(sign_in: SignIn, preparer: 
 
 
 @pytest.mark.django_db
+def test_a_payment_in_the_first_row_is_not_taken_for_the_names_of_the_columns(
+    sign_in: SignIn, preparer: User
+) -> None:
+    """It would be left out, and its recipient not be paid."""
+    file = payouts.uploaded(preparer, ["NGN,20.00,person.2"], header="NGN,10.00,person.1")
+    path, typed = file.get_absolute_url(), {"amount": "10.00", "receiver_username": "person.1"}
+    answer = sign_in(Client(), preparer).post(f"{path}check/", {**typed, "currency": "NGN"})
+    assert answer.status_code == 422
+    assert "NGN is a currency, not the name of a column." in answer.content.decode()
+    assert PayoutFile.objects.get().state == FileState.UPLOADED
+
+
+@pytest.mark.django_db
+def test_a_currency_in_small_letters_is_the_same(preparer: User) -> None:
+    file = payouts.checked(preparer, ["ngn,20.00,person.2,,", "Usd,20.00,person.2,,"])
+    assert file.error_count == 0
+    assert [row.currency for row in file.rows.order_by("number")] == ["NGN", "USD"]
+
+
+@pytest.mark.django_db
 def test_columns_submitted_again_while_rows_are_checked_do_not_disturb_the_check(
     sign_in: SignIn, preparer: User
 ) -> None:

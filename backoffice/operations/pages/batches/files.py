@@ -26,6 +26,7 @@ from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.forms import PageForm, reason_field
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances
+from backoffice.ledger.accounts import known_currencies
 from backoffice.operations import permissions
 from backoffice.operations.approval import requirements
 from backoffice.operations.batches import files, submission
@@ -167,8 +168,14 @@ class ColumnsForm(PageForm):
             )
 
     def clean(self) -> dict[str, Any]:
-        """Refuse one column for two fields."""
+        """Refuse one column for two fields, and a payment taken for the names of the columns: it would not be paid."""
         values = super().clean() or self.cleaned_data
+        if values.get("currency", "").upper() in known_currencies():
+            text = gettext(
+                "{heading} is a currency, not the name of a column. If the first row of the file is a payment, insert "
+                "a row with the names of the columns above it, and upload the file again."
+            )
+            self.add_error("currency", text.format(heading=values["currency"]))
         chosen: dict[str, str] = {}
         for name, column in values.items():
             if column and column in chosen:
