@@ -38,12 +38,14 @@ from backoffice.operations.errors import (
     RetriedInBatchError,
 )
 from backoffice.operations.kinds.base import KindForm, MoneyKind, OperationKind
+from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.form_fields import AmountForm
 from backoffice.operations.kinds.otp_secret import OtpSecretForm
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
 from backoffice.operations.pages.recipient_choice import RecipientOption, recipient_option, recipient_options
 from backoffice.operations.payee_look_alikes import look_alike_warnings
+from backoffice.operations.states import Status
 from backoffice.operations.workflow.prepare import (
     batches_paying,
     check_not_retried,
@@ -166,7 +168,8 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the submitted button, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
     if kind.prepared_on:
-        return redirect(kind.prepared_on)
+        to_retry = _batch_to_retry(request, kind)
+        return redirect("operations:batch_retry", to_retry) if to_retry else redirect(kind.prepared_on)
     if request.method != "POST":
         is_first = "submission" not in request.GET
         if is_first and (elsewhere := kind.form_page(request.GET)):
@@ -479,6 +482,21 @@ def _original(request: StaffRequest, kind: OperationKind[Any]) -> Operation | No
     pk = _uuid(request.GET.get("copy", ""))
     visible = selectors.with_paid_row(selectors.visible_operations(request.user))
     return get_object_or_404(visible, pk=pk, kind=kind.name) if pk else None
+
+
+def _batch_to_retry(request: StaffRequest, kind: OperationKind[Any]) -> UUID | None:
+    """The batch in which the rows of the batch named by `?copy=` are retried; None for one that was rejected, unless it
+    retries another itself. A new file of these rows would not show that they are the same payments, so that they could
+    be retried as well, and be paid twice.
+    """
+    original = _original(request, kind) if kind.name == BatchKind.name else None
+    if original is None:
+        return None
+    is_rejected = original.status == Status.REJECTED
+    retried: UUID | None = original.batch.retry_of_id
+    if retried and (is_rejected or original.decided_at is None):
+        return retried
+    return None if is_rejected else original.pk
 
 
 def _retried_already(original: Operation) -> RetriedInBatchError | None:

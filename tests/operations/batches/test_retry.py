@@ -372,6 +372,26 @@ def test_a_retry_that_was_not_approved_gives_its_rows_back(
     assert (numbers_to_retry(batch), numbers_to_retry(again)) == ([3, 4], [])
 
 
+def test_a_batch_that_was_not_approved_is_prepared_again_where_its_rows_are_retried(
+    sign_in: SignIn, preparer: User, approver: User, batch: Operation
+) -> None:
+    """From a new file of these rows nothing would show that they are the same payments."""
+    retry = retried(batch, preparer)
+    other = payouts.prepared(preparer, payouts.transfers(2, first=20))
+    steps.put(retry, Status.REJECTED)
+    steps.put(other, Status.CANCELLED)
+    client = sign_in(Client(), preparer)
+    for operation, retried_in in ((retry, batch), (other, other)):
+        page = client.get(operation.get_absolute_url()).content.decode()
+        address = f"/operations/prepare/batch/?copy={operation.pk}"
+        assert address in page
+        assert client.get(address)["Location"] == f"/operations/{retried_in.pk}/rows/retry/"
+    rejected = payouts.prepared(preparer, payouts.transfers(1, first=30))
+    steps.put(rejected, Status.REJECTED)
+    again = client.get(f"/operations/prepare/batch/?copy={rejected.pk}")
+    assert again["Location"] == "/operations/batches/files/"
+
+
 def test_a_batch_that_expired_before_its_approval_is_retried(preparer: User) -> None:
     batch = payouts.prepared(preparer, payouts.transfers(2))
     assert numbers_to_retry(batch) == []
