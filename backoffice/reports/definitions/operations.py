@@ -14,7 +14,12 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import PeriodForm
-from backoffice.operations.batches.summary import RowWithoutOperation, outcome_sentence
+from backoffice.operations.batches.summary import (
+    RowWithoutOperation,
+    batch_summary,
+    outcome_sentence,
+    shown_status,
+)
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import debits_a_balance
 from backoffice.operations.lifecycle.incidents import all_incidents
@@ -55,6 +60,7 @@ def operation_rows(user: User, form: OperationFilterForm) -> Iterator[OperationR
     """
     chosen = form.chosen(user)
     operations = chosen.apply(operations_with_history(user)).select_related("batch_row__batch")
+    operations = operations.annotate(status_of_rows=shown_status())
     if not chosen.batch:
         return in_batches(operations, order=NEWEST_FIRST)
     of_rows = in_batches(operations.annotate(row_number=F("batch_row__number")), order=("row_number",))
@@ -101,8 +107,15 @@ def _of_row(member: str) -> Callable[[OperationRow], object]:
     return lambda operation: get(operation.batch_row) if hasattr(operation, "batch_row") else None
 
 
+def _status(operation: OperationRow) -> object:
+    """As in lists: that of an applied batch is the one of its rows, which may not be sent or paid."""
+    return getattr(operation, "status_of_rows", operation.status)
+
+
 def _reason(operation: OperationRow) -> str:
-    """Why it was not paid, or what is known while its outcome is unknown."""
+    """Why it was not paid, or what is known while its outcome is unknown. Of an applied batch, how many rows were."""
+    if isinstance(operation, Operation) and (summary := batch_summary(operation)):
+        return summary.counts
     return operation.reason if isinstance(operation, RowWithoutOperation) else outcome_sentence(operation)
 
 
@@ -136,7 +149,7 @@ OPERATIONS = ComputedReport(
     columns=(
         Column("reference", _("Reference"), "reference"),
         Column("kind", _("Kind"), "kind"),
-        Column("status", _("Status"), "status"),
+        Column("status", _("Status"), _status),
         Column("sentence", _("Description"), "sentence"),
         Column("direction", _("Direction"), _direction),
         Column("currency", _("Currency"), "currency"),

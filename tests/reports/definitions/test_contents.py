@@ -136,6 +136,25 @@ def test_a_row_that_duplicates_an_operation_is_among_the_outcomes_of_its_batch(
     assert found["prepared_by"] == str(preparer)
 
 
+def test_a_batch_has_the_status_of_its_rows(download: Get, preparer: User, approver: User) -> None:
+    """An applied batch is stored as succeeded, even if nothing of it was sent."""
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+
+    def of_batch() -> tuple[str, str]:
+        [row] = download("operations", kind="batch").rows
+        return row["status"], row["reason"]
+
+    first = payouts.row_operations(batch)[0]
+    assert of_batch() == ("approved", "3 not sent")
+    steps.put(first, Status.SENDING, Status.SUCCEEDED)
+    assert of_batch() == ("sending", "1 succeeded, 2 not sent")
+    control.cancel_batch(batch.pk, actor=preparer)
+    assert of_batch() == ("cancelled", "1 succeeded, 2 not sent")
+    assert [one["status"] for one in download("operations", kind="batch", status="cancelled").rows] == [
+        "cancelled"
+    ]
+
+
 def test_rows_of_a_batch_that_was_stopped_before_they_became_operations_are_among_the_outcomes(
     download: Get, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
