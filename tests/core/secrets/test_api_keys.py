@@ -87,6 +87,7 @@ def test_an_activated_key_appears_nowhere(
 ) -> None:
     carry_out("api_key_create", NAMED, administrator, as_approver, canaries)
     [target] = stored_keys()
+    target = target.model_copy(update={"replaced_hash": credentials.key_in_use().short_hash})
     switched = carry_out("api_key_switch", target, administrator, as_approver, canaries)
     assert switched.status == Status.SUCCEEDED
     assert credentials.key_in_use().secret == SecretStr(canaries.new_key)

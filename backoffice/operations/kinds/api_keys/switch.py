@@ -128,12 +128,13 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
         """Try the key, then take it into use in one commit that also deletes the copy kept for showing.
 
         Raises RejectedError if the provider refuses the key, NotSentError if it could not be tried or is
-        gone.
+        gone, or if it would replace another key than the one that was approved.
         """
         row = _stored_row(payload)
         try_key(SecretStr(row.decrypted()))
         try:
             with transaction.atomic():
+                _check_replaces_approved(payload)
                 credentials.switch_to_key(row)
                 if payload.target.startswith(CREATED):
                     _delete_copy(row)
@@ -160,6 +161,18 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
             [(gettext("Key in use"), _key_label(result.get("name", ""), result["short_hash"]))]
             if result
             else []
+        )
+
+
+def _check_replaces_approved(payload: ApiKeySwitchPayload) -> None:
+    """Raises NotSentError if another key is in use by now than the one that this replaces, which a rotation retires."""
+    credentials.clear_key_cache()
+    if credentials.key_in_use().short_hash != payload.replaced_hash:
+        raise OutdatedError.of(
+            gettext_noop(
+                "Countersign was switched to another key after this was prepared. Nothing was switched. Check the key "
+                "in use."
+            )
         )
 
 

@@ -4,9 +4,11 @@ import uuid
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.core import credentials
+from backoffice.core.gateway import gateway
 from backoffice.core.models import GatewayKey
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
 from backoffice.operations.kinds.base import OutdatedError, Payload
@@ -84,6 +86,35 @@ def test_a_key_that_is_gone_needs_another_switch(provider: StubProvider) -> None
     kind: Any = KINDS["api_key_switch"]
     with pytest.raises(OutdatedError, match="not available for the switch"):
         kind.send(None, SAMPLES["api_key_switch"], None)
+
+
+def test_a_switch_replaces_the_key_that_was_in_use_when_it_was_approved(provider: StubProvider) -> None:
+    """Two switches were approved in place of the same key, and the other one was made first."""
+    payload, kind = _switch_to_former_key(), KINDS["api_key_switch"]
+    other = GatewayKey(name="other", short_hash="77777777")
+    other.encrypt("other-key-that-is-in-use")
+    credentials.switch_to_key(other)
+    with pytest.raises(OutdatedError, match="switched to another key after this was prepared"):
+        kind.send(gateway(deadline=5), payload, None)
+    assert credentials.key_in_use().pk == other.pk
+    credentials.switch_to_environment_key()
+    assert kind.send(gateway(deadline=5), payload, None).is_final
+    assert credentials.key_in_use().short_hash == NEW_HASH
+
+
+def _switch_to_former_key() -> ApiKeySwitchPayload:
+    key = GatewayKey(name="till", short_hash=NEW_HASH, state=GatewayKey.State.FORMER, since=timezone.now())
+    key.encrypt(NEW)
+    key.save(force_insert=True)
+    in_use = credentials.key_in_use()
+    return ApiKeySwitchPayload(
+        target=f"kept:{key.pk}",
+        key_name=key.name,
+        short_hash=key.short_hash,
+        scope="Unchanged",
+        replaced_name=in_use.name,
+        replaced_hash=in_use.short_hash,
+    )
 
 
 def test_an_unknown_switch_is_closed_by_the_key_in_use(provider: StubProvider) -> None:
