@@ -11,6 +11,7 @@ from backoffice.operations.refusals.sentences import ANYBODY
 from backoffice.policies.document import Conditions, PolicyDocument, Rule
 from backoffice.policies.evaluator import Person, can_be_satisfied, is_among
 from backoffice.policies.models import AlteredPolicyError, policy_in_effect
+from backoffice.policies.people import with_current_names
 
 
 def check_satisfiable(document: PolicyDocument, staffing: Staffing) -> None:
@@ -79,10 +80,11 @@ def newly_unsatisfied(before: Staffing, after: Staffing) -> list[PolicyUnsatisfi
 def _caused(
     document: PolicyDocument, before: Staffing, after: Staffing, approval_permission: str = ""
 ) -> Iterator[PolicyUnsatisfiableError]:
-    """What is lacking after the change and was not before.
+    """What is lacking after the change and was not before, with the names that groups and people have now.
 
     A level for which there were too few people whoever prepares is no worse for another preparer.
     """
+    document = with_current_names(document)
     known = [one.refusal for one in _unsatisfied(document, before, approval_permission)]
     for unsatisfied in _unsatisfied(document, after, approval_permission):
         whoever_prepares = {**unsatisfied.refusal, "preparer": ANYBODY}

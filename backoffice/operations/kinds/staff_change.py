@@ -116,8 +116,7 @@ def check_applicable(payload: StaffChangePayload) -> None:
         raise OperationError(Refusal.EMAIL_TAKEN)
     if payload.change in _NAMES_GROUP and _is_name_taken(payload):
         raise OperationError(Refusal.GROUP_NAME_TAKEN)
-    if not {group.id for group in payload.groups} <= before.active_groups:
-        raise OperationError(Refusal.PERSON_CHANGED)
+    _check_groups_unchanged({*payload.groups, *payload.groups_before})
     check_staffing(before, _staffing_after(before, payload))
 
 
@@ -162,6 +161,15 @@ def _check_person_unchanged(payload: StaffChangePayload) -> None:
         raise OperationError(Refusal.PERSON_CHANGED)
 
 
+def _check_groups_unchanged(shown: set[NamedGroup]) -> None:
+    """Whoever approves the change reads names: each has to be that of its group."""
+    if not shown:
+        return
+    names = dict(active_groups().values_list("pk", "name"))
+    if any(names.get(group.id) != group.name for group in shown):
+        raise OperationError(Refusal.PERSON_CHANGED)
+
+
 def _group_is(group_id: int, name: str) -> bool:
     return active_groups().filter(pk=group_id, name=name).exists()
 
@@ -170,7 +178,7 @@ def _is_name_taken(payload: StaffChangePayload) -> bool:
     return active_groups().filter(name__iexact=payload.group_name).exclude(pk=payload.group).exists()
 
 
-_ABOUT_EMAIL = frozenset({Refusal.EMAIL_TAKEN, Refusal.DUPLICATE_PENDING})
+_ABOUT_EMAIL = frozenset({Refusal.EMAIL_TAKEN, Refusal.DUPLICATE_PENDING, Refusal.CHANGE_PENDING})
 ROLE_FIELDS = {f"role_{role.name.lower()}": role for role in Role}
 _GROUP_FIELD = "in_group_"
 
@@ -287,13 +295,24 @@ class StaffChangeForm(KindForm):
     def _check_content(self) -> None:
         """Say at once what preparing would refuse."""
         payload = self.content()
-        nothing = (list(payload.roles_before), payload.groups_before)
+        if self.target is not None and self._refuses_state_of(self.target):
+            return
         try:
-            if payload.change == StaffChange.RIGHTS and (list(payload.roles), payload.groups) == nothing:
+            if _changes_nothing(payload):
                 raise OperationError(Refusal.NOTHING_CHANGES)
             check_applicable(payload)
         except OperationError as exc:
             self.add_refusal(exc)
+
+    def _refuses_state_of(self, person: User) -> bool:
+        """Whether another administrator activated or deactivated the account meanwhile; adds the error."""
+        if self.kind_of_change == StaffChange.REACTIVATE and person.is_active:
+            self.add_error(None, gettext("This account is active already. Nothing was prepared."))
+        if self.kind_of_change == StaffChange.SECOND_FACTOR and not person.is_active:
+            self.add_error(
+                None, gettext("This account is deactivated. Nothing was prepared. Reactivate it first.")
+            )
+        return bool(self.errors)
 
     def add_refusal(self, refused: OperationError) -> None:
         """Add the refusal as an error of the email field if it is about that, otherwise of the whole form."""
@@ -354,6 +373,13 @@ class StaffChangeForm(KindForm):
         if self.target_group is not None:
             present["group_name"] = self.target_group.name
         self.initial = {**present, **self.initial, "typed": "1"}
+
+
+def _changes_nothing(payload: StaffChangePayload) -> bool:
+    if payload.change == StaffChange.RENAME_GROUP:
+        return payload.group_name == payload.group_name_before
+    before = (payload.roles_before, payload.groups_before)
+    return payload.change == StaffChange.RIGHTS and (payload.roles, payload.groups) == before
 
 
 def _is_set_up(person: User) -> bool:

@@ -35,6 +35,7 @@ from tests.append_only import triggers
 from tests.operations.batches import payouts
 from tests.operations.kinds.staff import changes
 from tests.operations.steps import show, status_of, text_of
+from tests.policies.versions import group, levels, of_group, put_in_effect
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db
@@ -374,6 +375,32 @@ def test_a_change_of_what_has_changed_meanwhile_is_not_applied(
     assert staff.role_names(preparer) == [Role.PREPARER]
 
 
+@pytest.mark.parametrize("is_invited", [True, False])
+def test_a_change_names_its_groups_as_they_are_called_now(
+    administrator: User, second_administrator: User, preparer: User, approver: User, is_invited: bool
+) -> None:
+    treasury, directors = groups.create_group("Treasury"), groups.create_group("Directors")
+    change = (
+        changes.invitation(groups=(treasury,)) if is_invited else changes.rights(preparer, groups=(treasury,))
+    )
+    operation = changes.proposed(change, administrator)
+    groups.rename_group(treasury.pk, name="Old desk")
+    groups.rename_group(directors.pk, name="Treasury")
+    refused_with(Refusal.PERSON_CHANGED, factories.approve, operation, second_administrator)
+    assert not treasury.memberships.exists()
+
+
+def test_a_group_that_the_policy_needs_is_named_as_it_is_called_now(
+    administrator: User, second_administrator: User, approver: User
+) -> None:
+    treasury = group("Treasury", approver)
+    put_in_effect(levels((1, of_group(treasury))))
+    groups.rename_group(treasury.pk, name="Old desk")
+    treasury.refresh_from_db()
+    with pytest.raises(errors.OperationError, match="1 of Old desk"):
+        changes.proposed(changes.of_group(StaffChange.RETIRE_GROUP, group=treasury), administrator)
+
+
 def test_an_address_is_invited_once(administrator: User, second_administrator: User) -> None:
     operation = changes.proposed(changes.invitation(Role.AUDITOR), administrator)
     staff.create_staff("ada@countersign.example", full_name="Ada Obi", roles=[], actor=None)
@@ -384,8 +411,10 @@ def test_one_change_of_a_person_is_pending_at_a_time(
     administrator: User, preparer: User, approver: User
 ) -> None:
     changes.proposed(changes.rights(preparer, Role.AUDITOR), administrator)
-    with pytest.raises(errors.DuplicatePendingError):
+    with pytest.raises(errors.DuplicatePendingError, match="is about the same and already waiting"):
         changes.proposed(changes.of_person(StaffChange.SECOND_FACTOR, preparer), administrator)
+    with pytest.raises(errors.DuplicatePendingError, match="with exactly this content is already waiting"):
+        changes.proposed(changes.rights(preparer, Role.AUDITOR), administrator)
 
 
 @pytest.fixture
@@ -597,7 +626,7 @@ def preparer_operation() -> Any:
         ({"change": "invite", "full_name": "T", "email": "tunde@countersign.example"}, "already exists"),
         ({"change": "create_group", "group_name": "treasury"}, "A group with this name already exists"),
         ({"change": "rename_group", "group_name": "Finance"}, "Choose the group on the Groups page"),
-        ({"change": "reactivate"}, "has changed since this was prepared"),
+        ({"change": "reactivate"}, "This account is active already. Nothing was prepared."),
     ],
 )
 def test_the_form_says_what_is_wrong(
@@ -607,6 +636,18 @@ def test_the_form_says_what_is_wrong(
     form = StaffChangeForm({"person": str(preparer.pk), "reason": "Because", "typed": "1", **values})
     assert not form.is_valid()
     assert problem in str(form.errors)
+
+
+def test_the_form_refuses_a_group_with_the_same_name_and_a_reset_of_a_deactivated_account(
+    preparer: User, approver: User
+) -> None:
+    treasury = groups.create_group("Treasury")
+    User.objects.filter(pk=preparer.pk).update(is_active=False)
+    values = {"reason": "Because", "typed": "1", "person": str(preparer.pk), "group": str(treasury.pk)}
+    renamed = StaffChangeForm({**values, "change": "rename_group", "group_name": "Treasury"})
+    assert "There is no change to submit" in str(renamed.errors)
+    reset = StaffChangeForm({**values, "change": "second_factor"})
+    assert "This account is deactivated. Nothing was prepared. Reactivate it first." in str(reset.errors)
 
 
 INVITATION_FORM = {
