@@ -14,8 +14,10 @@ from backoffice.operations import policy
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.satisfiability import check_governance_stays_satisfiable, newly_unsatisfied
 from backoffice.operations.kinds.staffing import Staffing, check_administrators, newly_without_approver
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
 from backoffice.operations.refusals.codes import Refusal
+from backoffice.operations.states import BEFORE_SENDING
 from backoffice.policies.document import Level
 from backoffice.policies.sentences import level_text
 
@@ -59,6 +61,11 @@ def lost_approvals(user_id: int) -> list[str]:
             gettext("Nobody is left to approve what these people prepare: {people}.").format(people=people)
         )
     return list(dict.fromkeys(texts))
+
+
+def stranded_operations(user_id: int) -> int:
+    """How many operations of this person could be neither approved nor sent once the account is deactivated."""
+    return Operation.objects.filter(preparer=user_id, status__in=BEFORE_SENDING).count()
 
 
 @transaction.atomic

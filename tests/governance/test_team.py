@@ -171,6 +171,17 @@ def test_what_a_deactivated_approver_approved_is_not_sent(
     assert Operation.objects.get(pk=operation.pk).status == Status.APPROVED
 
 
+def test_the_page_says_before_what_of_a_deactivated_preparer_cannot_be_sent(
+    as_administrator: Client, preparer: User, approver: User
+) -> None:
+    address = reverse("governance:deactivate", args=[preparer.pk])
+    assert "that this person prepared" not in text_of(as_administrator.get(address))
+    factories.approved(preparer, approver)
+    assert "1 operation that this person prepared is not sent yet, and then can be neither" in text_of(
+        as_administrator.get(address)
+    )
+
+
 def test_nobody_deactivates_themselves(administrator: User, second_administrator: User) -> None:
     factories.person("Third Person", Role.ADMINISTRATOR)
     with pytest.raises(errors.OperationError) as refused:

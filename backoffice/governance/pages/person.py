@@ -91,6 +91,7 @@ def act(request: StaffRequest, pk: int, action: str) -> HttpResponse:
         "form": form,
         "action": action,
         "title": _title(action),
+        "stranded": deactivation.stranded_operations(pk) if action == "deactivate" and shown.is_active else 0,
         "lost": deactivation.lost_approvals(pk) if action == "deactivate" and shown.is_active else [],
     }
     return render(request, "governance/person_action.html", context, status=422 if form.is_bound else 200)
