@@ -67,6 +67,13 @@ def keep_draft(request: StaffRequest, draft: PolicyDraft, **changes: Any) -> Non
     request.session[_DRAFT] = {"replaces": draft.replaces, "document": document.stored()}
 
 
+def digest_of_part(document: PolicyDocument, part: str) -> str:
+    """The digest of one member of the draft, which a page carries so that it does not overwrite what was changed since
+    in another window.
+    """
+    return PolicyDocument().model_copy(update={part: getattr(document, part)}).digest
+
+
 def own_changes(request: StaffRequest, policy: PolicyInEffect) -> int | None:
     """How many rules of the kept draft differ from those in effect; None if there is no draft."""
     if _DRAFT not in request.session:

@@ -195,6 +195,30 @@ def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
     assert "No rule differs." in page(as_administrator, DRAFT)
 
 
+def test_a_page_of_the_draft_overwrites_nothing_that_was_changed_in_another_window(
+    as_administrator: Client,
+) -> None:
+    for kind in ("transfer", "withdrawal", "conversion"):
+        as_administrator.post(f"{DRAFT}rules/new/", {"kinds": [kind], "needed1": "2"})
+    first_rule, rules, requirements = (
+        {"shown": as_administrator.get(f"{DRAFT}{part}").context["shown"]}
+        for part in ("rules/1/", "", "recipients/")
+    )
+    as_administrator.post(f"{DRAFT}rules/1/move/", {"to": "down", **rules})
+    as_administrator.post(f"{DRAFT}recipients/", {"approved_only": ["transfer"], **requirements})
+    before = page(as_administrator, DRAFT)
+    for stale in ("rules/1/move/", "rules/3/move/"):
+        answer = as_administrator.post(DRAFT + stale, {"to": "remove", **rules}, follow=True)
+        assert "The draft was changed in another window. Nothing was changed now." in text(answer)
+    for stale, typed in (("rules/1/", {**first_rule, "needed1": "3"}), ("recipients/", requirements)):
+        for _ in range(2):
+            answer = as_administrator.post(DRAFT + stale, typed)
+            assert answer.status_code == 422
+            assert "The draft was changed in another window after this page was opened." in text(answer)
+            assert answer.context["shown"] == typed["shown"]
+    assert page(as_administrator, DRAFT) == before
+
+
 @pytest.mark.parametrize("move", [{}, {"to": ""}, {"to": "left"}, {"to": "Remove"}])
 def test_a_rule_is_removed_by_the_button_for_it_only(as_administrator: Client, move: dict[str, str]) -> None:
     as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "needed1": "2"})
@@ -524,6 +548,19 @@ def test_a_typed_operation_shows_the_rule_and_why_none_before_it(
     assert "Rule 2 applies: All operations above NGN 100.00 need 2 other people." in shown
     assert "Transfers are refused: “No transfers”: different kind" in shown
     assert "Refused" in page(as_administrator, f"{SETTINGS}try/?kind=transfer&preparer={preparer.pk}")
+
+
+def test_a_batch_to_try_is_decided_as_its_rows_are(as_administrator: Client, preparer: User) -> None:
+    withdrawals = {"kinds": ["withdrawal"], "currencies": NGN, "amount": {"above": 100}}
+    put_in_effect(
+        {"when": withdrawals, "levels": [{"needed": 2}]}, recipients={"approved_only": ["transfer"]}
+    )
+    shown = page(
+        as_administrator, f"{SETTINGS}try/?kind=batch&currency=NGN&amount=150&preparer={preparer.pk}"
+    )
+    assert "Withdrawals as rows: Needs 2 other people Rule 1 applies" in shown
+    assert "Transfers as rows: Refused Payments of this kind" in shown
+    assert "Crypto transfers as rows: Needs 1 other person Rule 2 applies" in shown
 
 
 def test_a_typed_amount_needs_its_currency(as_administrator: Client, preparer: User) -> None:

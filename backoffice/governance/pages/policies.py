@@ -1,9 +1,11 @@
 """Settings, Approval policies: the rules in effect, proposing a new version, its replay, and an operation to try."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
@@ -11,6 +13,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.models import User
@@ -18,6 +21,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.governance.policy_comparison import compared
 from backoffice.governance.policy_drafts import (
+    digest_of_part,
     drop_draft,
     keep_draft,
     own_changes,
@@ -41,6 +45,7 @@ from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.approval_policy import (
     ApprovalPolicyKind,
     ApprovalPolicyPayload,
+    kind_facts,
     refused_payments,
     requires_less,
 )
@@ -58,11 +63,18 @@ from backoffice.policies.document import (
     TotalOf,
     Window,
 )
-from backoffice.policies.evaluator import Condition, DescribedOperation, Evaluator, RecipientFacts
+from backoffice.policies.evaluator import (
+    Condition,
+    DescribedOperation,
+    Evaluator,
+    RecipientFacts,
+    strictest,
+)
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion
 from backoffice.policies.people import read_people, with_current_names
 from backoffice.policies.sentences import (
     Difference,
+    kind_name,
     last_rule_sentence,
     levels_text,
     recipient_texts,
@@ -148,6 +160,7 @@ def draft(request: StaffRequest) -> HttpResponse:
         "rules": list(enumerate(rule_sentences(document), start=1)),
         "last_rule": last_rule_sentence(LAST_RULE.levels),
         "document": document,
+        "shown": digest_of_part(document, "rules"),
         "requirements": _in_words(document.recipients),
         "demanded": _demanded_beyond(document),
         **compared(policy.document, document, leave_out=Difference.SAME, is_first=policy.number is None),
@@ -160,6 +173,26 @@ def draft(request: StaffRequest) -> HttpResponse:
         "policy": policy,
     }
     return render(request, "governance/policy_draft.html", context)
+
+
+_CHANGED_ELSEWHERE = _(
+    "The draft was changed in another window after this page was opened. Nothing was changed now. Open it again from "
+    "the draft."
+)
+
+
+def _was_changed_elsewhere(request: StaffRequest, now: str) -> bool:
+    """Whether the page that sent this form showed another draft than that with this digest."""
+    return request.POST.get("shown", now) != now
+
+
+def _shown_by(request: StaffRequest, form: forms.Form, now: str) -> str:
+    """The digest that the page carries: of the draft now or, with an error of the form, of the one it showed before."""
+    if not (form.is_bound and _was_changed_elsewhere(request, now)):
+        return now
+    form.full_clean()  # which would drop an error that was added before
+    form.add_error(None, _CHANGED_ELSEWHERE)
+    return request.POST["shown"]
 
 
 @require_http_methods(["GET", "POST"])
@@ -178,6 +211,7 @@ def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
         lists=[each.name for each in document.lists],
         initial=rule_initial(rule) if rule else {"weekdays": list(range(7)), "needed1": 1},
     )
+    shown = _shown_by(request, form, digest_of_part(document, "rules")) if number else ""
     if form.is_valid() and form.rule is not None:
         rules = list(document.rules)
         if number:
@@ -191,7 +225,7 @@ def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
         messages.success(request, gettext("The rule was added to your draft."))
         return redirect("governance:policy_new_rule")
     status = 422 if form.is_bound else 200
-    context = {"form": form, "number": number, "document": document}
+    context = {"form": form, "number": number, "document": document, "shown": shown}
     return render(request, "governance/policy_rule.html", context, status=status)
 
 
@@ -206,6 +240,14 @@ def _rule_or_404(document: PolicyDocument, number: int) -> Rule:
 def move_rule(request: StaffRequest, number: int) -> HttpResponse:
     """Move a rule one place up or down, or remove it. Anything else changes nothing."""
     edited = read_draft(request)
+    if _was_changed_elsewhere(request, digest_of_part(edited.document, "rules")):
+        messages.error(
+            request,
+            gettext(
+                "The draft was changed in another window. Nothing was changed now. Check the rules again."
+            ),
+        )
+        return redirect("governance:policy_draft")
     rules = list(edited.document.rules)
     rule = _rule_or_404(edited.document, number)
     del rules[number - 1]
@@ -242,10 +284,11 @@ def edit_requirements(request: StaffRequest) -> HttpResponse:
     """Edit what is required of recipients."""
     edited = read_draft(request)
     form = RequirementsForm(request.POST or None, initial=requirements_initial(edited.document.recipients))
+    shown = _shown_by(request, form, digest_of_part(edited.document, "recipients"))
     if form.is_valid() and form.requirements is not None:
         keep_draft(request, edited, recipients=form.requirements)
         return redirect("governance:policy_draft")
-    context = {"form": form, "demanded": _in_words(demanded_by_deployment())}
+    context = {"form": form, "demanded": _in_words(demanded_by_deployment()), "shown": shown}
     status = 422 if form.is_bound else 200
     return render(request, "governance/policy_requirements.html", context, status=status)
 
@@ -386,19 +429,42 @@ def _described(form: TryForm, document: PolicyDocument) -> DescribedOperation:
     )
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What an operation to try needs, and the rule that decides. `rows` is what the rows of a batch are."""
+
+    rows: str
+    approvals: str
+    is_not_approved: bool
+    number: int
+    sentence: str
+
+
 def _tried(document: PolicyDocument, operation: DescribedOperation) -> dict[str, Any]:
+    """A batch has an outcome for each kind that its rows can be, since it is decided as a batch and as its rows."""
     evaluator = Evaluator(document)
-    decision = evaluator.decide(operation)
     required = document.recipients.stricter(demanded_by_deployment())
     is_saved = operation.recipient is not None and operation.recipient.is_saved
     sentences = [*rule_sentences(document), last_rule_sentence(LAST_RULE.levels)]
+    outcomes = []
+    [combinations] = (one.decided_as for one in kind_facts() if one.name == operation.kind)
+    for kinds in combinations:
+        decision = strictest(evaluator.decide(replace(operation, kind=kind)) for kind in kinds)
+        levels = decision.rule.levels
+        outcomes.append(
+            Outcome(
+                kind_name(kinds[-1]) if operation.kind == BatchKind.name else "",
+                levels_text(levels) if levels else "",
+                not (is_saved or set(kinds).isdisjoint(required.approved_only)),
+                decision.number,
+                sentences[decision.number - 1],
+            )
+        )
+    misses = evaluator.misses(operation) if len(outcomes) == 1 else []
     return {
-        "decision": decision,
-        "is_not_approved": operation.kind in required.approved_only and not is_saved,
-        "sentence": sentences[decision.number - 1],
-        "approvals": levels_text(decision.rule.levels) if decision.rule.levels else "",
+        "outcomes": outcomes,
         "misses": [
             (sentences[place], ", ".join(str(Condition(one).label) for one in missed))
-            for place, missed in enumerate(evaluator.misses(operation))
+            for place, missed in enumerate(misses)
         ],
     }
