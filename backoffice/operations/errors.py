@@ -201,10 +201,11 @@ class NotPreparedTogetherError(Exception):
 
 
 class DuplicatePendingError(OperationError):
-    """An operation with the same content is pending or approved; `duplicate_id` is its id."""
+    """An operation with the same content, or about the same, is pending or approved; `duplicate_id` is its id."""
 
-    def __init__(self, reference: str, waiting: UUID) -> None:
-        super().__init__(Refusal.DUPLICATE_PENDING, reference=reference)
+    def __init__(self, reference: str, waiting: UUID, *, is_same_content: bool = True) -> None:
+        code = Refusal.DUPLICATE_PENDING if is_same_content else Refusal.CHANGE_PENDING
+        super().__init__(code, reference=reference)
         self.duplicate_id = waiting
 
 

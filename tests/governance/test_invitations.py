@@ -148,9 +148,9 @@ def test_all_are_prepared_or_none(as_administrator: Client, administrator: User)
     waiting = changes.proposed(changes.invitation(Role.PREPARER, name="Bo Li"), administrator)
     answer = as_administrator.post(PAGE, TEAM)
     assert (answer.status_code, prepared(), errors_in(answer)) == (422, ["Bo Li"], ["p2-email"])
-    assert f"{waiting.reference} with exactly this content is already waiting" in text_of(answer)
+    assert f"{waiting.reference} is about the same and already waiting" in text_of(answer)
     refusal = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
-    assert (refusal.actor, refusal.detail["refusal"]["code"]) == (administrator, "duplicate_pending")
+    assert (refusal.actor, refusal.detail["refusal"]["code"]) == (administrator, "change_pending")
 
 
 def test_the_service_prepares_all_or_none(administrator: User, approver: User) -> None:

@@ -67,7 +67,7 @@ class Obstacle(TextChoices):
     )
     NAMES_OUTDATED = (
         Refusal.POLICY_NAMES_OUTDATED.value,
-        _("Rule {number} names {name}, but no person or group has this name now."),
+        _("Rule {number} names {name}, who was deactivated, or a group that was retired. Edit this rule."),
     )
 
 

@@ -107,7 +107,10 @@ class Refusal(TextChoices):
     )
     TOO_FEW_ADMINISTRATORS = (
         "too_few_administrators",
-        _("This would leave fewer than two active administrators. Nothing was changed."),
+        _(
+            "This would leave fewer than two active administrators with an authenticator. Nothing was changed. "
+            "Give another person the role Administrator first."
+        ),
     )
     NOBODY_TO_APPROVE = (
         "nobody_to_approve",
@@ -119,8 +122,8 @@ class Refusal(TextChoices):
     PERSON_CHANGED = (
         "person_changed",
         _(
-            "The account or the group has changed since this was prepared. This operation changed nothing. Cancel it "
-            "and prepare it again."
+            "The account or the group has changed since this was prepared. This operation changed nothing. Cancel or "
+            "reject it, and prepare it again."
         ),
     )
     EMAIL_TAKEN = "email_taken", _("An account with this email address already exists. Nothing was changed.")
@@ -129,8 +132,8 @@ class Refusal(TextChoices):
     ACCESS_CHANGED = (
         "access_changed",
         _(
-            "Roles, groups or people have changed since this review was prepared. It was not signed off. Cancel it "
-            "and prepare it again."
+            "Roles, groups or people have changed since this review was prepared. It was not signed off. Cancel or "
+            "reject it, and prepare it again."
         ),
     )
     ADMINISTRATORS_MISSING = (
@@ -269,6 +272,13 @@ class Refusal(TextChoices):
     DUPLICATE_PENDING = (
         "duplicate_pending",
         _("{reference} with exactly this content is already waiting. Nothing was prepared."),
+    )
+    CHANGE_PENDING = (
+        "change_pending",
+        _(
+            "{reference} is about the same and already waiting. Nothing was prepared. Approve, reject or cancel "
+            "{reference} first."
+        ),
     )
     DUPLICATE_UNKNOWN = (
         "duplicate_unknown",
@@ -436,14 +446,14 @@ class Refusal(TextChoices):
         "otp_secret_changed",
         _(
             "The authenticator secret was changed after this was prepared. This operation changed "
-            "nothing. Cancel it and prepare it again."
+            "nothing. Cancel or reject it, and prepare it again."
         ),
     )
     OTP_SECRET_GONE = (
         "otp_secret_gone",
         _(
-            "The authenticator secret of this operation is no longer stored. Nothing was changed. Cancel this "
-            "operation and prepare it again."
+            "The authenticator secret of this operation is no longer stored. Nothing was changed. Cancel or "
+            "reject this operation, and prepare it again."
         ),
     )
     SEAL_INVALID = (
@@ -517,8 +527,8 @@ class Refusal(TextChoices):
     POLICY_OUTDATED = (
         "policy_outdated",
         _(
-            "Another version took effect meanwhile. Nothing was changed. Prepare your version again from the "
-            "new rules."
+            "Another version took effect meanwhile. Nothing was changed. This version must be prepared again from "
+            "the new rules."
         ),
     )
     POLICY_UNCHANGED = (
@@ -528,12 +538,16 @@ class Refusal(TextChoices):
     POLICY_UNSATISFIABLE = (
         "policy_unsatisfiable",
         _(
-            "Rule {number} cannot be satisfied for {kind}: too few people can give {level}. Nothing was changed."
+            "Rule {number} cannot be satisfied for {kind}: too few people can give {level}. Nothing was changed. "
+            "Change this rule of the approval policies first, or give more people the role or group."
         ),
     )
     POLICY_NAMES_OUTDATED = (
         "policy_names_outdated",
-        _("Rule {number} names {name}, but no person or group has this name now. Nothing was changed."),
+        _(
+            "Rule {number} names {name}, who was deactivated, or a group that was renamed or retired. Nothing was "
+            "changed. This version must be prepared again."
+        ),
     )
     RECIPIENT_NOT_APPROVED = (
         "recipient_not_approved",

@@ -320,8 +320,15 @@ def _insert_once(operation: Operation) -> bool:
             raise
         if duplicate.status == Status.SENDING:
             raise DuplicateUnknownError(duplicate.reference, duplicate.pk) from None
-        raise DuplicatePendingError(duplicate.reference, duplicate.pk) from None
+        is_same = _chosen(duplicate) == _chosen(operation)
+        raise DuplicatePendingError(duplicate.reference, duplicate.pk, is_same_content=is_same) from None
     return True
+
+
+def _chosen(operation: Operation) -> dict[str, Any]:
+    """The stored content without what was only observed."""
+    observed = KINDS[operation.kind].payload_type.OBSERVED
+    return {name: value for name, value in operation.payload.items() if name not in observed}
 
 
 def unused_references(letter: str, count: int) -> list[str]:

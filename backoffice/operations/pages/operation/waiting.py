@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import longest_restriction_hours
+from backoffice.accounts.roles import Role, roles_with
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.web.formatting import exact_time, in_words, local_time
@@ -18,7 +19,7 @@ from backoffice.operations.approval.escalation import ADMINISTRATORS
 from backoffice.operations.approval.progress import in_whose_right
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import LocalKind
-from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.kinds.registry import KINDS, approval_permission_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import people_of_rule, rule_sentence
 from backoffice.operations.states import Status
@@ -60,7 +61,7 @@ class Waiting:
     """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty.
 
     `cooling` is the time before which its recipient cannot be paid, if that holds it. `rule` is the operation's rule in
-    words, with the names that people and groups have now.
+    words, with the names that people and groups have now. `role` is the role of those who can approve it.
     """
 
     levels: Sequence[WaitingLevel]
@@ -74,6 +75,7 @@ class Waiting:
     escalated: str = ""
     cooling: CoolingHold | None = None
     rule: str = ""
+    role: str = ""
 
     @property
     def cooling_until(self) -> datetime | None:
@@ -160,6 +162,7 @@ def _described(operation: Operation, required: requirements.RequiredNow) -> Wait
         has_lost_approvals=len(found.counted) < len(operation.approvals.all()),
         cooling=required.hold,
         rule=in_words(lambda rule: rule_sentence(rule, names), operation.rule),
+        role=", ".join(str(Role(role).label) for role in roles_with(approval_permission_for(operation.kind))),
     )
 
 

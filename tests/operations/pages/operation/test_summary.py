@@ -19,6 +19,7 @@ from backoffice.core.web.formatting import local_day
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
+from tests.operations.kinds.staff import changes
 from tests.operations.pages.page_text import balance
 from tests.operations.steps import charge, put, show, text_of
 
@@ -142,6 +143,18 @@ def test_too_few_approvers_are_reported_with_the_next_step(
     operation = factories.prepared(preparer, amount=Decimal(10_000_001))
     assert "Can approve Amara Okafor 1 more approver is needed. Ask an administrator" in panel_of(
         as_approver, operation
+    )
+
+
+def test_the_role_that_is_missing_is_that_of_the_kind(
+    client: Client, sign_in: SignIn, administrator: User, second_administrator: User, approver: User
+) -> None:
+    operation = changes.proposed(
+        changes.rights(second_administrator, Role.ADMINISTRATOR, Role.AUDITOR), administrator
+    )
+    assert (
+        "1 more approver is needed. Ask an administrator to give another person the role Administrator."
+        in (panel_of(sign_in(client, administrator), operation))
     )
 
 
