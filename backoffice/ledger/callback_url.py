@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.urls import reverse
 from pydantic import TypeAdapter
 
 from backoffice.core.cached_reads import CachedRead, CachedValue
@@ -54,6 +55,13 @@ def is_own_address(address: str) -> bool | None:
         return False  # the provider's value is not a URL
     own_path = urlsplit(settings.PUBLIC_URL).path.rstrip("/")
     return is_same_origin and f"{urlsplit(address).path}/".startswith(f"{own_path}/")
+
+
+def own_callback_url() -> str:
+    """Where this installation receives webhooks, with the secret part; empty if that is not configured."""
+    if not (settings.PUBLIC_URL and settings.WEBHOOK_SECRET):
+        return ""
+    return settings.PUBLIC_URL + reverse("webhooks:receive", args=[settings.WEBHOOK_SECRET])
 
 
 def is_same_address(one: str, other: str) -> bool:

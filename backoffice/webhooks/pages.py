@@ -7,7 +7,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
@@ -59,7 +58,7 @@ def own_address(request: StaffRequest) -> HttpResponse:
     """Our own callback URL with its secret part, for the person who sets it at the provider. Audited."""
     address = ""
     if configuration.is_on() and settings.PUBLIC_URL:
-        address = settings.PUBLIC_URL + reverse("webhooks:receive", args=[settings.WEBHOOK_SECRET])
+        address = callback_url.own_callback_url()
         with transaction.atomic():
             record(Action.WEBHOOK_ADDRESS_SHOWN, actor=request.user)
     return render(request, "webhooks/own_address.html", {"address": address})

@@ -184,6 +184,14 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
                     "Another server would receive all webhooks, and this installation none."
                 ).format(address=settings.PUBLIC_URL)
             ]
+        own = callback_url.own_callback_url()
+        if own and is_own_address(payload.url) and not is_same_address(payload.url, own):
+            return [
+                gettext(
+                    "The new URL is at this installation, but is not its callback URL: all webhooks would be "
+                    "refused. Compare it with the one shown under Settings, Webhooks."
+                )
+            ]
         return []
 
     def send(

@@ -5,7 +5,7 @@ from django.core.exceptions import ValidationError
 from pytest_django import Settings
 
 from backoffice.ledger.callback_url import is_same_address
-from backoffice.operations.kinds.callback_url import check_public_address
+from backoffice.operations.kinds.callback_url import CallbackUrlPayload, check_public_address
 from backoffice.operations.kinds.registry import KINDS
 from tests.operations.kinds.callback_urls.steps import AFTER, sample
 
@@ -134,3 +134,23 @@ def test_equivalent_addresses_are_equal(one: str, other: str, same: bool) -> Non
 def test_an_address_that_is_not_ours_is_warned_of(settings: Settings, public: str, warned: bool) -> None:
     settings.PUBLIC_URL = public
     assert bool(KINDS["callback_url"].cautions(sample())) is warned
+
+
+@pytest.mark.parametrize(
+    ("url", "warned"),
+    [
+        ("https://pay.example.com/hooks/{secret}/", False),
+        ("https://pay.example.com:443/hooks/{secret}/", False),
+        ("https://pay.example.com/hooks/{secret}", True),
+        ("https://pay.example.com/hooks/{secret}x/", True),
+        ("https://pay.example.com/", True),
+    ],
+)
+def test_another_address_of_this_installation_is_warned_of(
+    settings: Settings, url: str, warned: bool
+) -> None:
+    """A mistyped secret part: the page cannot show it, and every webhook would be refused."""
+    settings.PUBLIC_URL, settings.WEBHOOK_SECRET = "https://pay.example.com", "s" * 32
+    payload = CallbackUrlPayload(url=url.format(secret="s" * 32), previous="")
+    cautions = KINDS["callback_url"].cautions(payload)
+    assert ["is not its callback URL" in caution for caution in cautions] == [True] * warned
