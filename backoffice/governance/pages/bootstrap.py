@@ -28,6 +28,7 @@ from backoffice.governance.bootstrap import (
 from backoffice.governance.pages.handover import mailed, may_mail_links, setup_address
 from backoffice.governance.policy_drafts import has_draft
 from backoffice.governance.team import team_state
+from backoffice.operations.kinds.form_fields import OneLineField
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
 
@@ -35,7 +36,7 @@ from backoffice.operations.permissions import APPROVE_GOVERNANCE
 class SecondAdministratorForm(BaseDecisionForm):
     """Name and address of the second administrator, and a second factor unless one is fresh."""
 
-    full_name = forms.CharField(label=_("Full name"), max_length=120)
+    full_name = OneLineField(label=_("Full name"), max_length=120)
     email = forms.EmailField(label=_("Email address"), max_length=254)
 
 

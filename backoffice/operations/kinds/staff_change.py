@@ -22,6 +22,7 @@ from backoffice.accounts.staff import role_names
 from backoffice.core.web.forms import reason_field
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
+from backoffice.operations.kinds.form_fields import OneLineField
 from backoffice.operations.kinds.staffing import NEW_PERSON, Staffing, check_staffing
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
@@ -191,7 +192,7 @@ class StaffChangeForm(KindForm):
     )
     person = forms.IntegerField(required=False, widget=forms.HiddenInput)
     group = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    full_name = forms.CharField(
+    full_name = OneLineField(
         label=_("Full name"), max_length=120, error_messages={"required": _("Enter the full name.")}
     )
     email = forms.CharField(
@@ -200,7 +201,7 @@ class StaffChangeForm(KindForm):
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
         error_messages={"required": _("Enter an email address.")},
     )
-    group_name = forms.CharField(
+    group_name = OneLineField(
         label=_("Group name"), max_length=60, error_messages={"required": _("Enter the name of the group.")}
     )
     role_preparer = forms.BooleanField(
@@ -450,6 +451,13 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
 
     def cautions(self, payload: StaffChangePayload) -> list[str]:
         found = []
+        if payload.change == StaffChange.INVITE and (others := _others_of_the_name(payload)):
+            found.append(
+                gettext(
+                    "Another account has the same name: {others}. Approvals and the audit log show names. Reject this, "
+                    "unless these are two people."
+                ).format(others=", ".join(others))
+            )
         if payload.change == StaffChange.INVITE and not payload.roles:
             found.append(gettext("Without a role this person can do nothing."))
         if Role.ADMINISTRATOR in payload.new_roles:
@@ -475,6 +483,12 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
 
     def check_proposal(self, payload: StaffChangePayload, preparer: User) -> None:
         check_applicable(payload)
+
+
+def _others_of_the_name(payload: StaffChangePayload) -> list[str]:
+    """The addresses of the active accounts that have the name of the person to be invited."""
+    others = User.objects.filter(is_active=True, full_name__iexact=payload.full_name)
+    return list(others.exclude(email=payload.email).order_by("email").values_list("email", flat=True))
 
 
 def _rights_facts(payload: StaffChangePayload) -> Facts:

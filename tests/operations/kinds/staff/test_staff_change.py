@@ -23,7 +23,12 @@ from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.approval import waiting
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeForm, StaffChangeKind
+from backoffice.operations.kinds.staff_change import (
+    StaffChange,
+    StaffChangeForm,
+    StaffChangeKind,
+    StaffChangePayload,
+)
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
 from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
 from backoffice.operations.permissions import APPROVE
@@ -624,6 +629,11 @@ def preparer_operation() -> Any:
         ({"change": "rights", "person": "0"}, "Choose the person on the Team page"),
         ({"change": "invite", "full_name": "Ada", "email": "nonsense"}, "Enter an email address."),
         ({"change": "invite", "full_name": "T", "email": "tunde@countersign.example"}, "already exists"),
+        (
+            {"change": "invite", "full_name": "A\u200bda", "email": "a@b.example"},
+            "Remove invisible characters.",
+        ),
+        ({"change": "create_group", "group_name": "Trea\u200bsury"}, "Remove invisible characters."),
         ({"change": "create_group", "group_name": "treasury"}, "A group with this name already exists"),
         ({"change": "rename_group", "group_name": "Finance"}, "Choose the group on the Groups page"),
         ({"change": "reactivate"}, "This account is active already. Nothing was prepared."),
@@ -648,6 +658,20 @@ def test_the_form_refuses_a_group_with_the_same_name_and_a_reset_of_a_deactivate
     assert "There is no change to submit" in str(renamed.errors)
     reset = StaffChangeForm({**values, "change": "second_factor"})
     assert "This account is deactivated. Nothing was prepared. Reactivate it first." in str(reset.errors)
+
+
+def test_an_invitation_with_the_name_of_another_person_is_warned_of(
+    administrator: User, second_administrator: User, approver: User
+) -> None:
+    operation = changes.agreed(
+        changes.invitation(Role.APPROVER, name="Ada Obi"), administrator, second_administrator
+    )
+    kind, payload = StaffChangeKind(), changes.invitation(Role.APPROVER, name="ada obi")
+    assert kind.cautions(StaffChangePayload.model_validate(operation.payload)) == []
+    [caution] = kind.cautions(payload.model_copy(update={"email": "other@countersign.example"}))
+    assert "Another account has the same name: ada@countersign.example." in caution
+    User.objects.filter(full_name="Ada Obi").update(is_active=False)
+    assert kind.cautions(payload.model_copy(update={"email": "other@countersign.example"})) == []
 
 
 INVITATION_FORM = {
