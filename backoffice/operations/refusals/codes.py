@@ -412,8 +412,8 @@ class Refusal(TextChoices):
     APPROVER_NOT_ENTITLED = (
         "approver_not_entitled",
         _(
-            "An approver no longer has permission to approve. Nothing was sent. The preparer must cancel the "
-            "operation and prepare it again."
+            "An approver no longer has permission to approve. Nothing was sent. Another person can approve "
+            "instead."
         ),
     )
     APPLIED_LOCALLY = (

@@ -97,7 +97,9 @@ def test_an_operation_of_a_deactivated_preparer_can_only_be_rejected(
     as_approver: Client, operation: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
     leave(preparer)
-    assert str(Refusal.PREPARER_NOT_ENTITLED.label) in text_of(show(as_approver, operation))
+    html = text_of(show(as_approver, operation))
+    assert str(Refusal.PREPARER_NOT_ENTITLED.label) in html
+    assert (">Approve<" in html, "Can approve" in html, ">Reject<" in html) == (False, False, True)
     answer = do(as_approver, operation, "approve")
     assert (answer.status_code, status_of(operation)) == (422, Status.PENDING)
     assert do(as_approver, operation, "reject", reason="Its preparer has left").status_code == 302

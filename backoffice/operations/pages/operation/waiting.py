@@ -22,6 +22,7 @@ from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import people_of_rule, rule_sentence
+from backoffice.operations.policy import has_preparer_lost_permission
 from backoffice.operations.states import Status
 from backoffice.policies.evaluator import Capacity, Hindrance, Person
 from backoffice.policies.people import CurrentNames
@@ -132,6 +133,8 @@ def waiting_of(
         return None
     if isinstance(required, OperationError):
         return Waiting([], "", 0, [], [], refusal=str(required))
+    if operation.status == Status.PENDING and has_preparer_lost_permission(operation):
+        return Waiting([], "", 0, [], [])  # nobody can approve it, which the panel explains
     is_whole = all(getattr(one, "still_entitled", True) for one in operation.approvals.all())
     if operation.status == Status.APPROVED and is_whole and required.levels == operation.required_levels:
         hold = required.hold
