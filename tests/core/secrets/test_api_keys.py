@@ -100,6 +100,7 @@ def test_an_activated_key_appears_nowhere(
         expires="",
         is_known_here=True,
         knows_own_key=True,
+        is_in_use=True,
     )
     operation = carry_out("api_key_invalidate", payload, administrator, as_approver, canaries)
     assert operation.status == Status.UNKNOWN

@@ -16,10 +16,18 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import TypeAdapter
 
 from backoffice.core.cached_reads import CachedRead
-from backoffice.core.credentials import key_in_use, stored_key
+from backoffice.core.credentials import clear_key_cache, key_in_use, stored_key
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_OPENING_TIMEOUT, gateway
 from backoffice.core.web.formatting import local_time, local_time_of_iso
-from backoffice.operations.kinds.base import ChangeKind, Facts, KindForm, Payload, Recipient, SendReceipt
+from backoffice.operations.kinds.base import (
+    ChangeKind,
+    Facts,
+    KindForm,
+    OutdatedError,
+    Payload,
+    Recipient,
+    SendReceipt,
+)
 from backoffice.operations.models.operations import Attempt
 from payments_gateway import GatewayError, KeyInfo, NotSentError
 
@@ -211,7 +219,8 @@ class KeyChoiceForm(RotationForm):
 class KeyEndPayload(Payload):
     """The key that ends, as the provider listed it when this was prepared."""
 
-    OBSERVED = frozenset({"name", "scope", "expires", "is_known_here", "knows_own_key"})
+    OBSERVED = frozenset({"name", "scope", "expires", "is_known_here", "knows_own_key", "is_in_use"})
+    ADDED = frozenset({"is_in_use"})
 
     short_hash: str
     name: str
@@ -219,6 +228,7 @@ class KeyEndPayload(Payload):
     expires: str  # ISO 8601, so that every reader sees it in their own time zone; empty for never
     is_known_here: bool  # whether this installation has the key itself
     knows_own_key: bool  # whether the list showed which key Countersign itself uses
+    is_in_use: bool = False  # whether Countersign itself used it
     rotation: str = ""
 
 
@@ -234,6 +244,7 @@ class KeyEndForm(KeyChoiceForm):
             expires=key.expires_at.isoformat() if key.expires_at else "",
             is_known_here=stored_key(key.short_hash) is not None,
             knows_own_key=self.knows_own_key,
+            is_in_use=key.is_in_use,
             rotation=self.cleaned_data["rotation"],
         )
 
@@ -282,6 +293,14 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
         if payload.short_hash == short_hash_in_use():
             return gettext("In use by Countersign")
         return gettext("Not reported by the provider. Not in use by Countersign.")
+
+    def check_use_approved(self, payload: KeyEndPayload) -> None:
+        """Raises NotSentError if Countersign was switched to this key after it was approved to end an unused one."""
+        clear_key_cache()
+        if payload.short_hash == short_hash_in_use() and not payload.is_in_use:
+            raise OutdatedError.of(
+                gettext_noop("Countersign uses this key since this was prepared. Nothing was sent.")
+            )
 
     def ended(self, message: str) -> SendReceipt:
         """The definitive answer, with the provider's message: the key has ended."""

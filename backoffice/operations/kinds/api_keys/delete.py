@@ -31,6 +31,7 @@ class ApiKeyDeleteKind(KeyEndKind):
         return gettext("Delete API key {key} at the provider").format(key=named)
 
     def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:
+        self.check_use_approved(payload)
         return self.ended(gateway.api_keys.delete(payload.short_hash))
 
     def is_done(self, gateway: PaymentsGateway, payload: KeyEndPayload) -> bool:

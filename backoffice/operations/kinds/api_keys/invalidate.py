@@ -28,6 +28,7 @@ class ApiKeyInvalidateKind(KeyEndKind):
         return [*super().facts(payload), (gettext("Sent to the provider"), named)]
 
     def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:
+        self.check_use_approved(payload)
         key = stored_key(payload.short_hash) if payload.is_known_here else SecretStr(payload.short_hash)
         if key is None:
             raise OutdatedError.of(

@@ -102,6 +102,26 @@ def test_a_switch_replaces_the_key_that_was_in_use_when_it_was_approved(provider
     assert credentials.key_in_use().short_hash == NEW_HASH
 
 
+@pytest.mark.parametrize("kind_name", ["api_key_invalidate", "api_key_delete"])
+@pytest.mark.parametrize("was_in_use", [True, False])
+def test_a_key_that_countersign_uses_by_now_does_not_end(
+    provider: StubProvider, kind_name: str, was_in_use: bool
+) -> None:
+    """It was approved as one that Countersign does not use."""
+    kind, key = KINDS[kind_name], GatewayKey(name="till", short_hash=NEW_HASH)
+    key.encrypt(NEW)
+    credentials.switch_to_key(key)
+    payload = END.model_copy(update={"short_hash": NEW_HASH, "is_in_use": was_in_use})
+    answer(provider, {"message": "done"})
+    with gateway(deadline=5) as client:
+        if was_in_use:
+            assert kind.send(client, payload, None).is_final
+            return
+        with pytest.raises(OutdatedError, match="uses this key since this was prepared"):
+            kind.send(client, payload, None)
+    assert provider.changes == []
+
+
 def _switch_to_former_key() -> ApiKeySwitchPayload:
     key = GatewayKey(name="till", short_hash=NEW_HASH, state=GatewayKey.State.FORMER, since=timezone.now())
     key.encrypt(NEW)
