@@ -106,6 +106,14 @@ def test_an_unacceptable_password_is_reported_at_its_field(
     assert not Entry.objects.exists()
 
 
+def test_the_current_password_is_no_new_one(signed_in: Client) -> None:
+    answer = steps.change_password(signed_in, new_password=PASSWORD, repeated=PASSWORD)
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["new_password"] == [
+        "This is your current password. Nothing was changed. Choose another one."
+    ]
+
+
 def test_a_wrong_current_password_changes_nothing_and_is_audited(signed_in: Client, preparer: User) -> None:
     answer = steps.change_password(signed_in, old_password="not this one")
     assert answer.status_code == 422

@@ -178,6 +178,15 @@ class PasswordForm(CurrentPasswordForm, NewPasswordForm):
 
     field_order = ("old_password", "new_password", "repeated")
 
+    def clean(self) -> dict[str, Any]:
+        values = super().clean()
+        if values.get("new_password") and values["new_password"] == values.get("old_password"):
+            self.add_error(
+                "new_password",
+                gettext("This is your current password. Nothing was changed. Choose another one."),
+            )
+        return values
+
 
 @sensitive_post_parameters()
 @require_http_methods(_PAGE_METHODS)
