@@ -91,6 +91,12 @@ def test_the_rules_in_effect_are_shown_as_sentences(as_administrator: Client, au
     assert "Removed" not in page(as_administrator, f"{SETTINGS}versions/1/")
 
 
+@pytest.mark.parametrize("number", [0, 2, 10**30])
+def test_a_version_that_does_not_exist_is_not_found(as_administrator: Client, number: int) -> None:
+    put_in_effect({"levels": [{"needed": 1}]})
+    assert as_administrator.get(f"{SETTINGS}versions/{number}/").status_code == 404
+
+
 def test_an_altered_version_is_named_as_such(as_administrator: Client) -> None:
     put_in_effect({"levels": [{"needed": 1}]}, {"levels": [{"needed": 2}]})
     put_in_effect({"levels": [{"needed": 3}]})

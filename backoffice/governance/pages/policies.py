@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -105,7 +106,8 @@ def in_effect(request: StaffRequest) -> HttpResponse:
 @permission_required(permissions.VIEW, raise_exception=True)
 def version(request: StaffRequest, number: int) -> HttpResponse:
     """An earlier version, beside the one that it replaced."""
-    found = {one.number: one for one in PolicyVersion.objects.filter(number__in=(number, number - 1))}
+    both = Q(number=number) | Q(number=number - 1)  # not `in`, which fails for a number beyond the column's
+    found = {one.number: one for one in PolicyVersion.objects.filter(both)}
     if number not in found:
         raise Http404
     context: dict[str, Any] = {"version": found[number]}
