@@ -54,6 +54,7 @@ urlpatterns = [
     path("policies/draft/rules/<int:number>/move/", policies.move_rule, name="policy_move_rule"),
     path("policies/draft/lists/", policies.edit_lists, name="policy_lists"),
     path("policies/draft/recipients/", policies.edit_requirements, name="policy_requirements"),
+    path("policies/draft/copy/<uuid:pk>/", policies.copy_proposal, name="policy_copy"),
     path("policies/draft/discard/", policies.discard, name="policy_discard"),
     path("policies/draft/review/", policy_submission.review, name="policy_review"),
     path("policies/draft/propose/", policy_submission.propose, name="policy_propose"),

@@ -130,6 +130,7 @@ ANSWERS = {
     "policy_move_rule":       ("post", 403, 403, 403, 302, 403),
     "policy_lists":           ("get",  403, 403, 403, 200, 403),
     "policy_requirements":    ("get",  403, 403, 403, 200, 403),
+    "policy_copy":            ("post", 403, 403, 403, 302, 403),
     "policy_discard":         ("post", 403, 403, 403, 302, 403),
     "policy_review":          ("get",  403, 403, 403, 200, 403),
     "policy_propose":         ("post", 403, 403, 403, 422, 403),
@@ -148,7 +149,8 @@ def test_every_role_gets_its_answer(role: str, request: pytest.FixtureRequest, a
     put_in_effect({"when": {"kinds": ["resume"]}, "levels": [{"needed": 5}]})
     operation = proposed(administrator, {"levels": [{"needed": 1}]}, replaces=1)
     client = factories.sign_in(Client(), request.getfixturevalue(role))
-    keys: dict[str, list[Any]] = {"policy_proposal": [operation.pk], "policy_proposal_replay": [operation.pk]}
+    of_proposal = ("policy_proposal", "policy_proposal_replay", "policy_copy")
+    keys: dict[str, list[Any]] = {name: [operation.pk] for name in of_proposal}
     keys |= {name: [1] for name in ("policy_version", "policy_rule", "policy_move_rule")}
     for name, (method, *answers) in ANSWERS.items():
         answer = getattr(client, str(method))(reverse(f"governance:{name}", args=keys.get(name, [])))
@@ -965,6 +967,33 @@ def test_hours_name_the_zone_of_the_document(as_administrator: Client, preparer:
     assert "in the time zone Africa/Lagos" in page(as_administrator, f"{DRAFT}rules/new/")
     assert "00:00 to 24:00 (Africa/Lagos) need 1 other person" in page(as_administrator, SETTINGS)
     assert "00:00 to 24:00 (Africa/Lagos) need 1 other person" in factories.prepared(preparer).rule_sentence
+
+
+def test_a_rejected_version_is_prepared_again_from_its_rules(
+    as_administrator: Client, other_administrator: User, approver: User
+) -> None:
+    put_in_effect({"when": {"kinds": ["withdrawal"]}, "levels": [{"needed": 1}]})
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "refuse": "No"})
+    operation = proposed_in_forms(as_administrator)
+    approvals.reject_operation(
+        operation.pk,
+        actor=other_administrator,
+        digest=operation.digest,
+        second_factor_at=clock.now(),
+        reason="Say why",
+    )
+    put_in_effect({"when": {"kinds": ["withdrawal"]}, "levels": [{"needed": 2}]})
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["conversion"], "needed1": "2"})
+    again = as_administrator.get(f"/operations/prepare/approval_policy/?copy={operation.pk}", follow=True)
+    assert f"To prepare {operation.reference} again" in text(again)
+    assert "What is in the draft now is replaced." in text(again)
+    assert "Conversions need 2 other people" in page(as_administrator, DRAFT), "nothing is replaced yet"
+    shown = text(as_administrator.post(f"{DRAFT}copy/{operation.pk}/", follow=True))
+    assert "Transfers are refused: “No”" in shown
+    assert "Conversions need" not in shown
+    assert "Another version has taken effect" not in shown
+    assert "1. Withdrawals need 2 other people" in shown, "compared with the rules in effect now"
+    assert "To prepare" not in page(as_administrator, f"{DRAFT}?copy=nonsense")
 
 
 def test_a_renamed_group_has_its_new_name_everywhere_and_stops_no_draft(

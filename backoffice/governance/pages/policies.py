@@ -22,8 +22,10 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.governance.policy_comparison import compared
 from backoffice.governance.policy_drafts import (
+    PolicyDraft,
     digest_of_part,
     drop_draft,
+    has_draft,
     keep_draft,
     own_changes,
     policy_or_404,
@@ -173,6 +175,8 @@ def draft(request: StaffRequest) -> HttpResponse:
         "less": requires_less(policy.document, document),
         "waiting": waiting_versions(request.user, policy),
         "policy": policy,
+        "copied": _proposal_to_copy(request),
+        "has_draft": has_draft(request),
     }
     return render(request, "governance/policy_draft.html", context)
 
@@ -293,6 +297,24 @@ def edit_requirements(request: StaffRequest) -> HttpResponse:
     context = {"form": form, "demanded": _in_words(demanded_by_deployment()), "shown": shown}
     status = 422 if form.is_bound else 200
     return render(request, "governance/policy_requirements.html", context, status=status)
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def copy_proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Replace the draft by a version that was proposed before, to be compared with the rules in effect now."""
+    _, payload = _proposal_or_404(request, pk)
+    keep_draft(request, PolicyDraft(policy_or_404().number or 0, payload.document))
+    return redirect("governance:policy_draft")
+
+
+def _proposal_to_copy(request: StaffRequest) -> Operation | None:
+    """The proposal that is prepared again, if the address names one."""
+    try:
+        pk = UUID(request.GET.get("copy", ""))
+    except ValueError:
+        return None
+    return visible_operations(request.user).filter(pk=pk, kind=ApprovalPolicyKind.name).first()
 
 
 @require_POST

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 from django import forms
@@ -12,6 +13,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template import TemplateDoesNotExist
 from django.template.loader import select_template
+from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
@@ -168,8 +170,10 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the submitted button, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
     if kind.prepared_on:
-        to_retry = _batch_to_retry(request, kind)
-        return redirect("operations:batch_retry", to_retry) if to_retry else redirect(kind.prepared_on)
+        if to_retry := _batch_to_retry(request, kind):
+            return redirect("operations:batch_retry", to_retry)
+        copied = {"copy": request.GET["copy"]} if "copy" in request.GET else {}
+        return redirect(f"{reverse(kind.prepared_on)}{'?' if copied else ''}{urlencode(copied)}")
     if request.method != "POST":
         is_first = "submission" not in request.GET
         if is_first and (elsewhere := kind.form_page(request.GET)):
