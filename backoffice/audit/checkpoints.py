@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.checks import CheckMessage, Warning, register
@@ -95,8 +95,18 @@ class Checkpoint:
     @property
     def is_authentic(self) -> bool:
         """Whether it was signed with the configured key that it names."""
+        return self._is_signed_by(_signing_keys()[self.key].public_key())
+
+    def is_authentic_by(self, public_keys: Mapping[str, str]) -> bool:
+        """Whether it was signed with the key that it names: one of these, in base64 by id."""
         try:
-            public_key = _signing_keys()[self.key].public_key()
+            raw = base64.b64decode(public_keys[self.key], validate=True)
+            return self._is_signed_by(Ed25519PublicKey.from_public_bytes(raw))
+        except ValueError:
+            return False
+
+    def _is_signed_by(self, public_key: Ed25519PublicKey) -> bool:
+        try:
             public_key.verify(base64.b64decode(self.signature, validate=True), self.signed)
         except (InvalidSignature, binascii.Error, ValueError):
             return False
@@ -116,11 +126,11 @@ def sign_content(content: bytes) -> tuple[str, str]:
     return key_id, base64.b64encode(key.sign(content)).decode()
 
 
-def parse_checkpoint(line: bytes) -> Checkpoint:
+def parse_checkpoint(line: bytes, key_ids: Collection[str] | None = None) -> Checkpoint:
     """The checkpoint in this line, which may have the header of a syslog message before it.
 
-    Its signature is not verified. Raises UnreadableCheckpointError, CheckpointKeyError, and ImproperlyConfigured if no
-    key is configured.
+    Its signature is not verified. `key_ids` are those of the keys that are known; None: the configured ones. Raises
+    UnreadableCheckpointError, CheckpointKeyError, and ImproperlyConfigured if no key is configured.
     """
     start = line.find(b"{")
     try:
@@ -135,7 +145,7 @@ def parse_checkpoint(line: bytes) -> Checkpoint:
         raise UnreadableCheckpointError
     if type(found.position) is not int or not 0 < found.position < 2**63:
         raise UnreadableCheckpointError
-    if found.key not in _signing_keys():
+    if found.key not in (_signing_keys() if key_ids is None else key_ids):
         raise CheckpointKeyError(found.position, found.key)
     return found
 

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -180,6 +181,35 @@ def test_an_archive_is_compared_with_checkpoints(preparer: User, tmp_path: Path)
     file.write_bytes(b"no checkpoint\n")
     with pytest.raises(CommandError, match="no checkpoint could be compared"):
         call_command("verify_archive", str(path), against=file)
+
+
+def test_an_archive_is_compared_with_checkpoints_without_the_signing_key(
+    archive: Path, settings: Settings, tmp_path: Path
+) -> None:
+    entry, file, output = Entry.objects.get(position=1), tmp_path / "heads", StringIO()
+    file.write_bytes(checkpoints.sign(entry.position, entry.hash, clock.now()).line)
+    [(name, key)] = checkpoints.public_keys().items()
+    settings.AUDIT_CHECKPOINT_KEYS = []
+    call_command("verify_archive", str(archive), public_key=[f"{name}:{key}"], against=file, stdout=output)
+    assert "1 checkpoints agree" in output.getvalue()
+    with pytest.raises(CommandError, match="public key first is not known"):
+        call_command("verify_archive", str(archive), public_key=[f"other:{key}"], against=file)
+
+
+def test_every_checkpoint_of_an_entry_is_compared_with_the_archive(archive: Path, tmp_path: Path) -> None:
+    entry, file = Entry.objects.get(position=1), tmp_path / "heads"
+    signed = [checkpoints.sign(1, hash_, clock.now()).line for hash_ in ("0" * 64, entry.hash)]
+    file.write_bytes(b"\n".join(signed))
+    with pytest.raises(CommandError, match="entry 1 contradicts its checkpoint"):
+        call_command("verify_archive", str(archive), against=file)
+
+
+def test_a_forged_checkpoint_is_named(archive: Path, tmp_path: Path) -> None:
+    entry, file = Entry.objects.get(position=1), tmp_path / "heads"
+    good = checkpoints.sign(1, entry.hash, clock.now())
+    file.write_bytes(good.line + b"\n" + replace(good, hash="0" * 64).line)
+    with pytest.raises(CommandError, match="signature of the checkpoint of entry 1 is invalid"):
+        call_command("verify_archive", str(archive), against=file)
 
 
 def test_a_malformed_public_key_is_refused(archive: Path) -> None:

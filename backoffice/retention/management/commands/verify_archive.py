@@ -1,12 +1,11 @@
 from argparse import ArgumentParser
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
-from backoffice.audit.checkpoints import Checkpoint, UnreadableCheckpointError, parse_checkpoint, public_keys
+from backoffice.audit.checkpoints import UnreadableCheckpointError, parse_checkpoint, public_keys
 from backoffice.retention.archive_file import Archive, InvalidArchiveError, verify_archive
 
 
@@ -31,7 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         keys = _public_keys(options["public_key"]) or public_keys()
-        checkpoints = _checkpoints(options["against"]) if options["against"] else {}
+        checkpoints = _checkpoints(options["against"], keys) if options["against"] else {}
         previous, agree = None, 0
         for path in options["files"]:
             try:
@@ -50,8 +49,8 @@ class Command(BaseCommand):
             previous = archive
         if options["against"] and not agree:
             raise CommandError(
-                f"{options['against']}: no checkpoint could be compared. Is its key configured, and does it have "
-                "checkpoints of the time of these archives?"
+                f"{options['against']}: no checkpoint could be compared. Is its key given or configured, and does it "
+                "have checkpoints of the time of these archives?"
             )
 
 
@@ -62,32 +61,30 @@ def _public_keys(texts: Iterable[str]) -> dict[str, str]:
     return dict(text.split(":", 1) for text in texts)
 
 
-def _checkpoints(path: Path) -> dict[int, Checkpoint]:
-    """The authentic checkpoints of a file, by position."""
-    found: dict[int, Checkpoint] = {}
+def _checkpoints(path: Path, keys: Mapping[str, str]) -> dict[int, list[str]]:
+    """The hashes of the checkpoints of a file, by position: more than one if the log was rewritten and signed again."""
+    found: dict[int, list[str]] = {}
     try:
         for line in path.read_bytes().splitlines():
-            checkpoint = _checkpoint(line)
-            if checkpoint is not None:
-                found[checkpoint.position] = checkpoint
-    except (OSError, ImproperlyConfigured) as exc:
+            try:
+                checkpoint = parse_checkpoint(line, keys)
+            except UnreadableCheckpointError:
+                continue
+            if not checkpoint.is_authentic_by(keys):
+                raise CommandError(
+                    f"{path}: the signature of the checkpoint of entry {checkpoint.position:,} is invalid"
+                )
+            found.setdefault(checkpoint.position, []).append(checkpoint.hash)
+    except OSError as exc:
         raise CommandError(f"{path}: {exc}") from exc
     return found
 
 
-def _checkpoint(line: bytes) -> Checkpoint | None:
-    try:
-        checkpoint = parse_checkpoint(line)
-    except UnreadableCheckpointError:
-        return None
-    return checkpoint if checkpoint.is_authentic else None
-
-
-def _compared(path: Path, archive: Archive, checkpoints: dict[int, Checkpoint]) -> int:
+def _compared(path: Path, archive: Archive, checkpoints: dict[int, list[str]]) -> int:
     for position, hash_ in archive.heads.items():
-        if checkpoints[position].hash != hash_:
+        if any(other != hash_ for other in checkpoints[position]):
             raise CommandError(f"{path}: entry {position:,} contradicts its checkpoint")
-    return len(archive.heads)
+    return sum(len(checkpoints[position]) for position in archive.heads)
 
 
 def _check_continues(path: Path, archive: Archive, previous: Archive | None) -> None:
