@@ -18,7 +18,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.checkpoints import verify_log
 from backoffice.audit.models import Entry
 from backoffice.audit.reading import read_entries
-from backoffice.core.web.forms import PeriodForm, end_of_day, start_of_day
+from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
 from backoffice.core.web.pagination import paginate, queryset_reader
 
 _ENTRIES = 35  # on a page; fewer than in other lists, since hashes cannot be compressed
@@ -87,7 +87,7 @@ def _group_choices() -> list[tuple[str, str]]:
     return [("", gettext("All actions")), *((group, str(_GROUP_LABELS[group])) for group in Action.groups())]
 
 
-class EntryFilterForm(PeriodForm):
+class EntryFilterForm(ListFilterForm):
     """Filters of the audit page and the audit report. Every field is optional."""
 
     actor = forms.ModelChoiceField(

@@ -289,3 +289,26 @@ def test_the_error_pages_need_no_context(template: str) -> None:
     html = render_to_string(template)
     assert "<h1>" in html
     assert NOT_ALLOWED.findall(html) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("/money/statements/", "From: 1 Nov 2026 · To: 30 Nov 2026"),
+        ("/reconciliation/continuity/", "From: 1 Nov 2026 · To: 30 Nov 2026"),
+        ("/reconciliation/", "From (UTC): 1 Nov 2026 · To (UTC): 30 Nov 2026 · Unmatched"),
+        ("/transactions/", "From: 1 Nov 2026 · To: 30 Nov 2026"),
+        ("/operations/", "From: 1 Nov 2026 · To: 30 Nov 2026"),
+        ("/settings/audit/", "From: 1 Nov 2026 · To: 30 Nov 2026"),
+    ],
+)
+def test_a_printed_list_says_which_days_it_covers(
+    client: Client, auditor: User, sign_in: SignIn, address: str, shown: str
+) -> None:
+    """The forms with the filters are not printed."""
+    html = page(sign_in(client, auditor), f"{address}?since=2026-11-01&until=2026-11-30")
+    [printed] = re.findall(r'<p class="printed">(.*?)</p>', html)
+    assert shown in printed
+    screen, _media, printer = (STATIC / "app.css").read_text().partition("@media print {")
+    assert ".printed { display: none; }" in screen
+    assert ".printed { display: block; }" in printer
