@@ -85,6 +85,19 @@ def test_a_stand_in_approves_for_the_person_on_leave(
     seals.check_record(for_away, [approval], None)
 
 
+def test_the_sheet_to_print_says_for_whom_a_stand_in_approved(
+    for_away: Operation,
+    away: User,
+    approver: User,
+    treasury: StaffGroup,
+    sign_in: Callable[[Client, User], Client],
+) -> None:
+    delegated(away, approver, treasury)
+    factories.approve(for_away, approver)
+    sheet = sign_in(Client(), approver).get(f"/operations/{for_away.pk}/receipt/")
+    assert "Amara Okafor for Chidi Eze" in text_of(sheet)
+
+
 def test_it_is_sent(
     for_away: Operation,
     away: User,

@@ -860,6 +860,13 @@ def test_the_sheet_of_a_batch_is_no_receipt(sign_in: SignIn, preparer: User, app
     assert "This record is not proof of payment of the rows." in sheet
 
 
+def test_the_sheet_of_a_row_names_its_batch(sign_in: SignIn, preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    row = payouts.row_operations(batch)[0]
+    sheet = sign_in(Client(), approver).get(f"/operations/{row.pk}/receipt/").content.decode()
+    assert f"<dt>Prepared in batch</dt>\n          <dd>{batch.reference}</dd>" in sheet
+
+
 def test_an_open_page_of_a_batch_follows_its_rows(sign_in: SignIn, preparer: User, approver: User) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(1))
     client = sign_in(Client(), approver)
