@@ -71,6 +71,10 @@ def relative_period(days: ReportPeriod, today: date) -> RelativePeriod | None:
     return next(exact, None) or until_today.get(days)
 
 
+WHOLE_PERIODS = frozenset({RelativePeriod.LAST_WEEK, RelativePeriod.LAST_MONTH})
+"""Those of the calendar, which people choose by the day on which the schedule runs."""
+
+
 FREQUENCY_OF_PERIOD = {
     RelativePeriod.LAST_WEEK: Frequency.WEEKLY,
     RelativePeriod.LAST_7_DAYS: Frequency.WEEKLY,

@@ -142,7 +142,7 @@ class ExportJob(models.Model):
     sha256 = models.CharField(max_length=64, blank=True)
 
     # Only for reports that read the mirror.
-    covers_until = models.DateTimeField(null=True)  # end of its period, if past when requested
+    covers_until = models.DateTimeField(null=True)  # end of its period, if past when requested or scheduled
     as_of = models.DateTimeField(null=True)  # how far the mirror was synced when it started
 
     created_at = models.DateTimeField()

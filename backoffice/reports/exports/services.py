@@ -50,6 +50,9 @@ def visible_exports(user: User) -> QuerySet[ExportJob]:
 MAX_SYNC_WAIT = timedelta(days=1)
 
 
+_ONE_DAY = timedelta(days=1)
+
+
 def past_period_end(report: AnyReport, request_fields: Mapping[str, Any], now: datetime) -> datetime | None:
     """The end of the requested period, if it is past and the report reads the mirror; otherwise None."""
     form = filter_form(report, request_fields.get("filters", {}))
@@ -110,7 +113,8 @@ def request_export(user: User, request_fields: Mapping[str, Any], **schedule_fie
     job = ExportJob.objects.create(
         person=user,
         created_at=now,
-        covers_until=past_period_end(report, request_fields, now),
+        # A schedule's days are over in its own time zone, but perhaps not yet in the report's.
+        covers_until=past_period_end(report, request_fields, now + _ONE_DAY if schedule_fields else now),
         **request_fields,
         **schedule_fields,
     )

@@ -19,7 +19,14 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, leases
 from backoffice.core.isolation import ignore, run_each_isolated
-from backoffice.reports.calendar import Frequency, RelativePeriod, latest_due, next_due, period_days
+from backoffice.reports.calendar import (
+    WHOLE_PERIODS,
+    Frequency,
+    RelativePeriod,
+    latest_due,
+    next_due,
+    period_days,
+)
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.errors import (
     DeliveryObstacle,
@@ -187,8 +194,13 @@ def _request_for(schedule: Schedule, person: User, due_at: datetime) -> Failure 
 
 
 def _request_fields(schedule: Schedule, due_at: datetime) -> dict[str, Any]:
-    zone = REPORTS[schedule.report].zone_of_days(ZoneInfo(schedule.time_zone))
-    days = period_days(RelativePeriod(schedule.period), due_at.astimezone(zone).date())
+    """The week or month is the one before the day in the schedule's zone, also where the days of the report are in
+    another: a file about days that are not over there yet waits for their end.
+    """
+    zone, relative = ZoneInfo(schedule.time_zone), RelativePeriod(schedule.period)
+    if relative not in WHOLE_PERIODS:
+        zone = REPORTS[schedule.report].zone_of_days(zone)
+    days = period_days(relative, due_at.astimezone(zone).date())
     period = {"since": [str(days.since)], "until": [str(days.until)]} if days.since else {}
     names = ("report", "columns", "format", "has_byte_order_mark", "time_zone", "language")
     return {**{name: getattr(schedule, name) for name in names}, "filters": {**schedule.filters, **period}}

@@ -72,6 +72,29 @@ def test_a_report_with_fixed_days_covers_completed_days(auditor: User) -> None:
     assert ExportJob.objects.get().filters == {"since": ["2026-03-03"], "until": ["2026-03-03"]}
 
 
+@pytest.mark.parametrize(
+    ("period", "due", "days"),
+    [
+        ("last_month", datetime(2026, 11, 30, 22, tzinfo=UTC), ("2026-11-01", "2026-11-30")),
+        ("last_week", datetime(2026, 11, 29, 22, tzinfo=UTC), ("2026-11-23", "2026-11-29")),
+    ],
+)
+def test_a_week_or_month_is_that_before_the_day_in_the_zone_of_the_schedule(
+    auditor: User, period: str, due: datetime, days: tuple[str, str]
+) -> None:
+    """Six in the morning in Singapore, on the first of December and on a Monday: it is the day before in UTC."""
+    schedule = stored_schedule(
+        auditor, report="reconciliation", filters={}, columns=[], time_zone="Asia/Singapore", period=period
+    )
+    is_due(schedule, due)
+    with clock.use_clock(lambda: due + timedelta(minutes=1)):
+        services.run_due_schedules()
+
+    job = ExportJob.objects.get()
+    assert job.filters == {"since": [days[0]], "until": [days[1]]}
+    assert job.covers_until == due + timedelta(hours=2)  # until then it waits
+
+
 def test_a_schedule_that_fails_does_not_stop_the_others(auditor: User) -> None:
     failing, other = stored_schedule(auditor, name="A"), stored_schedule(auditor, name="B")
     for schedule in (failing, other):
