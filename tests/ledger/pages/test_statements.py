@@ -38,6 +38,14 @@ def minute(number: int, name: str, before: int, **members: Any) -> Any:
     return record(name, 0, before, 1, createdAt=f"2026-03-04T05:{number:02}:00Z", **members)
 
 
+def test_with_a_refused_period_no_other_one_is_exported(reader: Client) -> None:
+    refused = reader.get(STATEMENTS, MARCH | {"until": "2026-02-01"})
+    [link] = re.findall(r'href="([^"]*statement\.csv[^"]*)"', refused.content.decode())
+    answer = reader.get(link.replace("&amp;", "&"))
+    assert (refused.status_code, answer.status_code) == (422, 422)
+    assert "The last day is before the first day" in answer.content.decode()
+
+
 def test_pages_end_between_moments_and_balances_continue_across_pages(reader: Client) -> None:
     """The records of the moment at the end of a page were merged in another order than their balances show."""
     merged(*(minute(number, f"T{number}", number) for number in range(48)))
