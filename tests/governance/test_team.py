@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import Group
@@ -45,6 +46,7 @@ from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.models import PolicyVersion
+from backoffice.reports.rendering.cells import time_text
 from tests import factories
 from tests.accounts.steps import age_second_factor, set_up_account
 from tests.operations.delegations import leave
@@ -726,7 +728,9 @@ def test_a_stand_in_is_a_right_in_the_review_with_its_period_and_who_agreed(
     shown = text_of(as_administrator.get(reverse("governance:access_review")))
     assert f"Stand-in for {approver.full_name} (Treasury)" in shown
     file = as_administrator.get(reverse("reports:csv", args=["access-rights"])).getvalue().decode()
-    assert f"stand-in,{row.right},{row.since}" in file
+    local = time_text(delegation.starts_at, ZoneInfo("Africa/Lagos"))
+    assert local != row.since
+    assert f"stand-in,{row.right},{local}" in file
     end_delegation(delegation.pk, actor=approver)
     assert report_digest(access_rows()) == before
 

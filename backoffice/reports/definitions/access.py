@@ -1,6 +1,8 @@
 """Reports of access and audit: staff, their rights, recipients, API keys, webhook deliveries, audit log."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from operator import attrgetter
 
 from django import forms
 from django.db.models import Case, QuerySet, TextField, Value, When
@@ -113,6 +115,16 @@ def access_right_rows(_user: User, form: forms.Form) -> Iterator[AccessRow]:
     return iter(access_rows() if review is None else [AccessRow(**row) for row in review.rows])
 
 
+def _time_of(member: str) -> Callable[[AccessRow], datetime | None]:
+    """A time of a right, which is text in UTC as in a review: files have it in the reader's time zone, as the page."""
+    get = attrgetter(member)
+
+    def value(row: AccessRow) -> datetime | None:
+        return datetime.fromisoformat(get(row)) if get(row) else None
+
+    return value
+
+
 ACCESS_RIGHTS = ComputedReport(
     name="access-rights",
     title=_("Access rights"),
@@ -124,8 +136,8 @@ ACCESS_RIGHTS = ComputedReport(
         Column("email", _("Email address"), "email"),
         Column("kind", _("Kind"), "kind"),
         Column("right", _("Role, group, or person on leave"), "right"),
-        Column("since", _("Since"), "since"),
-        Column("until", _("Until"), "until"),
+        Column("since", _("Since"), _time_of("since")),
+        Column("until", _("Until"), _time_of("until")),
         Column("agreed_by", pgettext_lazy("right", "Prepared and approved by"), "agreed_by"),
     ),
     rows=access_right_rows,
