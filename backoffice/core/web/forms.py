@@ -298,9 +298,11 @@ class ListFilterForm(PeriodForm):
         ]
 
     @property
-    def preset(self) -> DatePreset | None:
-        """The first preset whose days are chosen; None if there is none. Call only on a valid form."""
-        return next((preset for preset in DatePreset if preset_days(preset) == self._days), None)
+    def presets_of_days(self) -> list[DatePreset]:
+        """The presets that have the chosen days today: on the first of a month, today and this month. Call only on a
+        valid form.
+        """
+        return [preset for preset in DatePreset if preset_days(preset) == self._days]
 
     def stored_filters(self, preset: DatePreset | None) -> dict[str, str]:
         """The filters to store, for `query_of_stored`: with a preset instead of its days."""

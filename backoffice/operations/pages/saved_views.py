@@ -1,6 +1,6 @@
 """Saved views: the filters of a list of operations or transactions under a name, one's own or shared."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -36,18 +36,25 @@ class SavedViewForm(PageForm):
 
 
 class NewViewForm(SavedViewForm):
-    """The same for new views; if the filters have the days of a preset, also whether these move with the calendar."""
+    """The same for new views; if the filters have the days of a preset, also whether these move with the calendar, and
+    as which preset: a day may be the first of several.
+    """
 
-    keeps_preset = forms.BooleanField(required=False, initial=True)
+    preset = forms.TypedChoiceField(
+        required=False, label=_("Period"), coerce=DatePreset, empty_value=None, choices=[]
+    )
 
-    def __init__(self, *args: Any, preset: DatePreset | None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, presets: Sequence[DatePreset] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if preset is None:
-            del self.fields["keeps_preset"]
-        else:
-            self.fields["keeps_preset"].label = gettext("Update the period every day: {period}").format(
-                period=preset.label
-            )
+        if not presets:
+            del self.fields["preset"]
+            return
+        moving = gettext("Update the period every day: {period}")
+        field: Any = self.fields["preset"]
+        field.choices = [
+            *((preset.value, moving.format(period=preset.label)) for preset in presets),
+            ("", gettext("Keep these days")),
+        ]
 
 
 MAX_SAVED_VIEWS = 20
@@ -115,12 +122,12 @@ def saved_view_list(request: StaffRequest, of: FilteredList) -> HttpResponse:
     if not request.user.has_perm(LIST_PERMISSIONS[of]):
         raise PermissionDenied
     present = LIST_FORMS[of](request.GET)
-    preset = present.preset if present.is_valid() else None
+    presets = present.presets_of_days if present.is_valid() else []
     if request.method != "POST":
-        return _saved_views_page(request, of, present, NewViewForm(preset=preset))
-    form = NewViewForm(request.POST, preset=preset)
+        return _saved_views_page(request, of, present, NewViewForm(presets=presets))
+    form = NewViewForm(request.POST, presets=presets)
     if form.is_valid() and _is_savable(present):
-        filters = present.stored_filters(preset if form.cleaned_data.pop("keeps_preset", False) else None)
+        filters = present.stored_filters(form.cleaned_data.pop("preset", None))
         try:
             saved = save_view(request.user, of=of, filters=filters, **form.cleaned_data)
         except SavedViewError as exc:
@@ -146,7 +153,7 @@ def saved_view_rename(request: StaffRequest, pk: int) -> HttpResponse:
             messages.success(request, gettext("Saved view updated."))
             return redirect(SAVED_VIEW_URLS[FilteredList(saved.list_name)])
     of = FilteredList(saved.list_name)
-    present, new = LIST_FORMS[of](), NewViewForm(preset=None)
+    present, new = LIST_FORMS[of](), NewViewForm()
     return _saved_views_page(request, of, present, new, status=422, refused={pk: form})
 
 

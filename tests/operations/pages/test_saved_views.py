@@ -69,7 +69,7 @@ def test_a_saved_preset_moves_with_the_calendar(
     first, last = preset_days(preset)
     address = f"{VIEWS}?tab=done&since={first}&until={last}"
     assert f"Update the period every day: {preset.label}" in text_of(as_preparer.get(address))
-    save(as_preparer, "Moving", address, keeps_preset="on")
+    save(as_preparer, "Moving", address, preset=preset)
     save(as_preparer, "Fixed", address)
     monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 7, 2))
     moving, fixed = (
@@ -78,6 +78,19 @@ def test_a_saved_preset_moves_with_the_calendar(
     now = preset_days(preset)
     assert moving == {"tab": "done", "since": str(now[0]), "until": str(now[1])}
     assert fixed == {"tab": "done", "since": str(first), "until": str(last)}
+
+
+def test_on_the_first_day_of_a_month_a_person_chooses_which_period_moves(
+    as_preparer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 12, 1))
+    address = f"{VIEWS}?since=2026-12-01&until=2026-12-01"
+    html = text_of(as_preparer.get(address))
+    assert "Update the period every day: Today" in html
+    save(as_preparer, "The month", address, preset=DatePreset.THIS_MONTH)
+    monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 12, 20))
+    [view] = saved("The month")
+    assert view.get_absolute_url().endswith("?since=2026-12-01&until=2026-12-20")
 
 
 def test_other_days_are_saved_as_they_are(as_preparer: Client) -> None:
