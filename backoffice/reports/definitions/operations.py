@@ -143,7 +143,9 @@ def _last_attempt_value(member: str) -> Callable[[OperationRow], object]:
 OPERATIONS = ComputedReport(
     name="operations",
     title=_("Operations"),
-    about=_("Operations with preparer, approvals, outcome and the provider's transaction."),
+    about=_(
+        "Operations by the day they were prepared, with approvals, outcome and the provider's transaction."
+    ),
     permissions=("operations.view_operation",),
     form=OperationFilterForm,
     columns=(
@@ -287,7 +289,7 @@ def _payment_value(name: str) -> Callable[[CreatedPayment], str]:
 PAYMENTS = ComputedReport(
     name="payments",
     title=_("Off-ramp payments"),
-    about=_("Off-ramp payments with status and amounts, as last reported."),
+    about=_("Off-ramp payments by the day they were prepared, with status and amounts, as last reported."),
     permissions=("operations.view_operation",),
     form=PeriodForm,
     columns=(

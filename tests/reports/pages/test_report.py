@@ -154,3 +154,10 @@ def test_an_unfiltered_page_exports_everything(name: str) -> None:
     ]
     sent_by_browsers = {field.widget.choices[0][0] for field in lists}
     assert sent_by_browsers <= {"", ALL_TAB}
+
+
+@pytest.mark.parametrize("name", ["operations", "payments"])
+def test_the_page_says_which_day_of_an_operation_counts(reader: Client, name: str) -> None:
+    """An operation prepared on the last day of a month and sent on the next is in the file of the first month."""
+    shown = reader.get(reverse("reports:report", args=[name])).content.decode()
+    assert "by the day they were prepared" in shown
