@@ -55,6 +55,7 @@ class NewViewForm(SavedViewForm):
             *((preset.value, moving.format(period=preset.label)) for preset in presets),
             ("", gettext("Keep these days")),
         ]
+        field.initial = presets[0].value
 
 
 MAX_SAVED_VIEWS = 20

@@ -68,7 +68,8 @@ def test_a_saved_preset_moves_with_the_calendar(
     monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 3, 18))
     first, last = preset_days(preset)
     address = f"{VIEWS}?tab=done&since={first}&until={last}"
-    assert f"Update the period every day: {preset.label}" in text_of(as_preparer.get(address))
+    offered = text_of(as_preparer.get(address))
+    assert f'<option value="{preset}" selected>Update the period every day: {preset.label}' in offered
     save(as_preparer, "Moving", address, preset=preset)
     save(as_preparer, "Fixed", address)
     monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 7, 2))
