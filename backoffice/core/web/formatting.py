@@ -315,6 +315,11 @@ def with_error_sentence(stored: Mapping[str, Any]) -> Mapping[str, Any]:
 _LONG_ID = re.compile(r"(?=\w*\d)\w{20,}", re.ASCII)  # no word has a digit and so many letters
 
 
+def long_ids(text: str) -> list[str]:
+    """The long ids in the text, such as that of the transaction in `Reversal of 6b028d38161a52ca0e4b7609`."""
+    return _LONG_ID.findall(text)
+
+
 def whole_ids(text: str) -> SafeString:
     """The text as escaped HTML, with long ids wrapped in a span that CSS does not break."""
     return SafeString(_LONG_ID.sub(r'<span class="id">\g<0></span>', escape(text)))

@@ -25,7 +25,14 @@ from django_htmx.http import push_url
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.fields import normalized_text
-from backoffice.core.web.formatting import exact_time, format_amount, local_day, local_time, whole_ids
+from backoffice.core.web.formatting import (
+    exact_time,
+    format_amount,
+    local_day,
+    local_time,
+    long_ids,
+    whole_ids,
+)
 from backoffice.core.web.pagination import Page
 from backoffice.ledger.forms import JumpToDayForm, SummaryForm, TransactionListForm
 from backoffice.ledger.mirror.rows import DECIMAL_COLUMNS, TIME_COLUMNS
@@ -300,12 +307,22 @@ def transaction(request: StaffRequest, pk: int) -> HttpResponse:
         "sign": SIGNS.get(found.direction, ""),
         "tone": TONES.get(found.status, ""),
         "operation": _transaction_rows(request, [found])[0].operation,
+        "named": _transaction_rows(request, _named_transactions(found)),
         "facts": transaction_facts(found),
         "reported": reported_fields(found),
         "changes": transaction_changes(found),
         "incidents": found.incidents.select_related("acknowledged_by"),
     }
     return render(request, "operations/transaction.html", context)
+
+
+def _named_transactions(one: Transaction) -> list[Transaction]:
+    """The transactions whose ids its counterparty contains, as in a refund. The provider or the payer wrote them: they
+    prove nothing.
+    """
+    ids = long_ids(one.counterparty)
+    found = Transaction.objects.filter(transaction_id__in=ids).exclude(pk=one.pk) if ids else ()
+    return list(found)
 
 
 def _transaction_page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction] | None:

@@ -83,6 +83,20 @@ def test_a_long_id_in_text_is_not_wrapped(reader: Client) -> None:
     assert text in text_of(reader.get(PAGE))
 
 
+def test_a_refund_leads_to_the_operation_of_the_transaction_that_it_names(
+    reader: Client, preparer: User
+) -> None:
+    failed = stored(transaction_id="6b028d38161a52ca0e4b7609", status="failed")
+    refund = stored(counterparty=f"Reversal of {failed.transaction_id}", direction="in", type="deposit")
+    operation = factories.prepared(preparer)
+    factories.attempt(operation, provider_transaction_id=failed.transaction_id)
+    page = page_of(reader, refund)
+    assert f'The counterparty names this transaction: <a class="mono" href="{PAGE}{failed.pk}/">' in page
+    assert f'<a href="{operation.get_absolute_url()}">' in page
+    assert "No operation is matched to this transaction." in page
+    assert "The counterparty names" not in page_of(reader, failed)
+
+
 def test_operation_and_transaction_link_to_each_other(reader: Client, preparer: User) -> None:
     one = stored(transaction_id="TX/1 &2")
     operation = factories.prepared(preparer)
