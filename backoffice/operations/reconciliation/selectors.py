@@ -32,6 +32,7 @@ DAYS_ZONE = ZoneInfo("UTC")
 """Days are UTC for every reader, since the totals are stored by UTC day."""
 NEWEST_COMPARISONS_FIRST = ("-occurred_at", "-id")
 DAYS_SHOWN = timedelta(days=13)  # before the last day
+DAYS_OF_PERIOD_SHOWN = timedelta(days=30)  # the same, if the first day is chosen: a whole month
 CACHED_SECONDS = 5.0
 UNMATCHED = "unmatched"
 """A filter, not a result: every result but `matched`."""
@@ -122,11 +123,14 @@ class ReconciliationDay:
 def daily_totals(
     chosen: ReconciliationFilter, begins_at: datetime | None, today: date
 ) -> list[ReconciliationDay]:
-    """The filtered totals of the last two weeks since the first operation, the newest day first."""
+    """The filtered totals of the last two weeks of the period, or of 31 days if its first day is chosen; since the
+    first operation, the newest day first. A period that ends in the future is shown until today.
+    """
     if begins_at is None:
         return []
-    until = chosen.until or today
-    since = max(until - DAYS_SHOWN, begins_at.astimezone(UTC).date(), chosen.since or date.min)
+    until = min(chosen.until or today, today)
+    length = DAYS_OF_PERIOD_SHOWN if chosen.since else DAYS_SHOWN
+    since = max(until - length, begins_at.astimezone(UTC).date(), chosen.since or date.min)
     shown = replace(chosen, since=since, until=until)
     lines: dict[tuple[date, str], ReconciliationDay] = {}
 

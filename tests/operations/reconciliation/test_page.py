@@ -108,6 +108,27 @@ def test_totals_are_per_day_and_currency_with_incoming_amounts(as_auditor: Clien
     assert "<small>250,000.00</small>" in shown
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "is_there"),
+    [
+        (timedelta(days=-29), timedelta(days=0), True),
+        (timedelta(days=-29), timedelta(days=60), True),  # the end of the month is still to come
+        (None, timedelta(days=0), False),
+    ],
+)
+def test_the_totals_cover_the_month_that_is_chosen(
+    as_auditor: Client, preparer: User, first: timedelta | None, last: timedelta, is_there: bool
+) -> None:
+    now = timezone.now()
+    with clock.use_clock(lambda: now - timedelta(days=100)):
+        sent(preparer, "T-1")
+    listed("X-1", occurred_at=now - timedelta(days=20), currency="USD", amount=Decimal("12.5"), fee=None)
+    reconcile()
+    today = now.astimezone(UTC).date()
+    query = {"until": str(today + last)} | ({"since": str(today + first)} if first else {})
+    assert ("<small>12.50</small>" in show(as_auditor, **query)) == is_there
+
+
 def test_a_long_list_is_paginated(as_auditor: Client, operation: Operation) -> None:
     for number in range(53):
         listed(f"X-{number:02}", occurred_at=timezone.now() + timedelta(seconds=number))
