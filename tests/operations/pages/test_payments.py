@@ -104,6 +104,18 @@ def test_an_unpaid_payment_is_shown_as_created(
     assert "Confirmed by the provider." not in html
 
 
+def test_the_totals_count_a_payment_as_created_and_not_as_succeeded(
+    as_approver: Client, provider: StubProvider, make: Make
+) -> None:
+    """It may expire unpaid, and its sum is that which the customer was to pay."""
+    answered(provider)
+    make()
+    _before, _table, totals = text(as_approver, LIST).partition('<table class="totals')
+    shown = totals.partition("</table>")[0]
+    assert ">Created<" in shown
+    assert "Succeeded" not in shown
+
+
 def test_the_operation_page_shows_the_customers_instructions(
     as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
