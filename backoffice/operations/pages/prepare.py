@@ -170,10 +170,7 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the submitted button, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
     if kind.prepared_on:
-        if to_retry := _batch_to_retry(request, kind):
-            return redirect("operations:batch_retry", to_retry)
-        copied = {"copy": request.GET["copy"]} if "copy" in request.GET else {}
-        return redirect(f"{reverse(kind.prepared_on)}{'?' if copied else ''}{urlencode(copied)}")
+        return _to_own_page(request, kind)
     if request.method != "POST":
         is_first = "submission" not in request.GET
         if is_first and (elsewhere := kind.form_page(request.GET)):
@@ -486,6 +483,14 @@ def _original(request: StaffRequest, kind: OperationKind[Any]) -> Operation | No
     pk = _uuid(request.GET.get("copy", ""))
     visible = selectors.with_paid_row(selectors.visible_operations(request.user))
     return get_object_or_404(visible, pk=pk, kind=kind.name) if pk else None
+
+
+def _to_own_page(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
+    """To the page on which operations of this kind are prepared, with the operation to prepare again."""
+    if to_retry := _batch_to_retry(request, kind):
+        return redirect("operations:batch_retry", to_retry)
+    copied = {"copy": request.GET["copy"]} if "copy" in request.GET else {}
+    return redirect(f"{reverse(kind.prepared_on)}{'?' if copied else ''}{urlencode(copied)}")
 
 
 def _batch_to_retry(request: StaffRequest, kind: OperationKind[Any]) -> UUID | None:
