@@ -107,6 +107,8 @@ def _with_request_fit(result: DiagnosticResult, config: GatewayConfig) -> Diagno
     if result.outcome is not DiagnosticOutcome.ANSWERED and result.status not in _ASKED_OTHERWISE:
         return result
     answered = [name for name in others if _answers(operation, config, PROFILES[name])]
+    if result.is_misconfigured and not answered:
+        return result  # refused in every form, so nothing is known of the form that it expects
     is_answered = result.outcome is DiagnosticOutcome.ANSWERED
     remarks = [
         _what_was_answered(operation, config.profile, PROFILES[name]) for name in answered if not is_answered

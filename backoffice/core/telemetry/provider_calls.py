@@ -18,7 +18,13 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from backoffice.core.models import ProviderCallCount
-from payments_gateway import GatewayError, OutcomeUnknownError, RejectedError
+from payments_gateway import (
+    CredentialsError,
+    GatewayError,
+    OutcomeUnknownError,
+    RateLimitedError,
+    RejectedError,
+)
 
 KEPT = timedelta(days=1)
 _TOTALS = datetime(1970, 1, 1, tzinfo=UTC)  # the minute of the rows with everything older
@@ -36,8 +42,8 @@ class CallOutcome(StrEnum):
     """The outcome of a call."""
 
     OK = "ok"
-    REJECTED = "rejected"  # the provider answered, and refused
-    FAILED = "failed"  # not reached, or not answered usably; nothing was changed
+    REJECTED = "rejected"  # the provider answered, and refused what was asked
+    FAILED = "failed"  # not reached, not answered usably, or no call of ours is accepted; nothing was changed
     UNKNOWN = "unknown"  # a change whose outcome the answer does not prove
 
 
@@ -80,6 +86,8 @@ def counted(call: Call) -> Iterator[None]:
 def _outcome(exc: GatewayError) -> CallOutcome:
     if isinstance(exc, OutcomeUnknownError):
         return CallOutcome.UNKNOWN
+    if isinstance(exc, CredentialsError | RateLimitedError):
+        return CallOutcome.FAILED  # whatever was asked, so it needs the operator and not the person who asked
     return CallOutcome.REJECTED if isinstance(exc, RejectedError) else CallOutcome.FAILED
 
 

@@ -251,6 +251,7 @@ def test_401_and_403_are_credential_errors_whatever_their_body(run: Run, status:
     done = check_against(run, stub.answer(status, body))
     assert done.returncode == 1
     assert "does not accept our credentials" in done.stderr
+    assert FITS not in done.stdout  # the refusal says nothing about the profile
     assert CANARY not in done.stdout + done.stderr
 
 

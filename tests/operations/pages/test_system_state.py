@@ -24,7 +24,13 @@ from backoffice.core.telemetry.provider_calls import Call, CallOutcome
 from backoffice.operations import jobs
 from backoffice.operations.models.monitoring import Heartbeat, Inspection
 from backoffice.operations.pages.system.attention import FURTHER_ATTENTION, Attention
-from payments_gateway import OutcomeUnknownError, ReadFailedError, RejectedError
+from payments_gateway import (
+    CredentialsError,
+    OutcomeUnknownError,
+    RateLimitedError,
+    ReadFailedError,
+    RejectedError,
+)
 
 pytestmark = pytest.mark.django_db
 SYSTEM = reverse("operations:system")
@@ -248,6 +254,17 @@ def test_calls_are_counted_by_outcome_and_added_to_those_of_other_processes() ->
     totals = {(kind, outcome): number for kind, outcome, number, _ in provider_calls.totals()}
     assert totals[Call.CHANGE, CallOutcome.REJECTED] == 2
     assert totals[Call.CHANGE, CallOutcome.UNKNOWN] == 2
+
+
+@pytest.mark.parametrize("error", [CredentialsError, RateLimitedError])
+def test_calls_fail_while_the_provider_accepts_none_of_ours(error: type[RejectedError]) -> None:
+    provider_calls.store_counts()
+    ProviderCallCount.objects.all().delete()
+    with pytest.raises(error):
+        call(Call.READ, error.of("x"))
+    provider_calls.store_counts()
+    [read] = provider_calls.statistics_since(timezone.now() - timedelta(hours=1))
+    assert (read.calls, read.failed) == (1, 1)
 
 
 def test_counts_that_could_not_be_stored_are_added_to_those_counted_meanwhile(

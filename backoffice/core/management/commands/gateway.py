@@ -152,13 +152,15 @@ def _row(finding: DiagnosticResult) -> tuple[str, ...]:
 
 def _fitting_rows(findings: Sequence[DiagnosticResult]) -> Iterator[tuple[str, ...]]:
     """Where the named profiles differ, those that the provider fits; then what follows from all of them."""
-    yield "WHERE PROFILES DIFFER", "PROVIDER FITS"
     compared = _compared(findings)
+    if not compared:
+        return
+    yield "WHERE PROFILES DIFFER", "PROVIDER FITS"
     for name, fits in compared.items():
         yield name, ", ".join(fits) or "none of them: see the unexpected members above"
     if fitting := _fitting(findings):
         yield "all of these", ", ".join(fitting)
-    elif compared:
+    else:
         counts = (f"{sum(name in fits for fits in compared.values())} {name}" for name in PROFILES)
         yield (
             "all of these",
