@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 from pytest_django import Settings
@@ -77,8 +77,15 @@ def test_a_failed_job_does_not_stop_the_other_jobs_of_a_round(
     monkeypatch.setattr(sweep, "JOBS_ONCE", sweep.JOBS_ONCE | {"send_due": send_due})
     operation = factories.prepared(preparer)
     Operation.objects.update(expires_at=timezone.now())
-    call_command("sweep", "--once", stdout=StringIO())
+    with pytest.raises(CommandError, match="failed, and the log says why: send_due"):
+        call_command("sweep", "--once", stdout=StringIO())
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
+
+
+@pytest.mark.parametrize("pause", ["0", "-1", "nan", "31", "a minute"])
+def test_a_pause_that_would_stop_the_work_or_never_pause_is_refused(pause: str) -> None:
+    with pytest.raises(CommandError, match="is no pause"):
+        call_command("sweep", f"--every={pause}")
 
 
 @pytest.mark.django_db(transaction=True)

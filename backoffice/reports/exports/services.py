@@ -203,6 +203,7 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, ReadableFile]:
         except FileNotFoundError as exc:
             raise ExportGoneError(FailureCode.NO_FILE) from exc
         except FileStoreError as exc:
+            logger.warning("The file of export %s could not be read", pk, exc_info=True)
             raise StoreUnavailableError(FailureCode.STORE_UNAVAILABLE) from exc
         with transaction.atomic():
             audit.record(

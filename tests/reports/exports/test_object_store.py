@@ -88,13 +88,15 @@ def test_an_export_says_that_the_store_refused_it(bucket: str, settings: Setting
     assert files() == []
 
 
-def test_a_download_says_that_the_store_is_away(
-    bucket: str, settings: Settings, reader: Client, auditor: User
+def test_a_download_says_that_the_store_is_away_and_the_log_says_why(
+    bucket: str, settings: Settings, reader: Client, auditor: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = made(auditor)
     settings.STORAGES = {**settings.STORAGES, EXPORTS: bucket_options("http://127.0.0.1:9", EXPORTS)}
     answer = reader.get(reverse("reports:download", args=[job.pk]), follow=True)
     assert "File storage is not available at the moment." in answer.content.decode()
+    assert f"The file of export {job.pk} could not be read" in caplog.text
+    assert "EndpointConnectionError" in caplog.text
 
 
 def test_a_file_in_the_making_is_as_old_as_this_machine_says(

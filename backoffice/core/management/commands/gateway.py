@@ -79,8 +79,8 @@ class Command(BaseCommand):
                 self._show([_row(finding)], _FINDING_WIDTHS)
                 findings.append(finding)
         self.stdout.write("")
-        self._show(_fitting_rows(findings), _FIT_WIDTHS)
-        self.stdout.write("")
+        if fitting := list(_fitting_rows(findings)):
+            self._show([*fitting, ("", "")], _FIT_WIDTHS)
         self._show(_unchecked_rows(config.profile), _UNCHECKED_WIDTHS)
         self.stdout.write("\n" + "\n".join(_clocks(findings, config)))
         problems = [*_misconfigurations(findings, config), *_wrong_profile(findings)]

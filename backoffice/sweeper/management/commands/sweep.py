@@ -5,12 +5,12 @@ import math
 import signal
 import threading
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, close_old_connections, connection
 
 from backoffice.accounts.protection.lockout import record_lockouts_due, record_refusals_due
@@ -69,6 +69,7 @@ LOW_FREQUENCY = {
     "verify_log_due",
     *notifications.JOBS,
 }
+LONGEST_PAUSE = 30  # seconds; an idle job pauses five times as long, and its alarm comes after five minutes
 IDLE_FACTOR = 5  # their pause while nothing is due, in pauses of the other jobs
 # A round makes one export; `--once` makes all that are queued.
 JOBS_ONCE = JOBS | {"run_next_export": run_all_exports}
@@ -88,7 +89,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="run what is due now, then exit")
         parser.add_argument(
             "--every",
-            type=float,
+            type=_pause,
             default=1.0,
             metavar="SECONDS",
             help="pause between two rounds; jobs of low frequency pause five times as long while nothing is due",
@@ -96,8 +97,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["once"]:
-            done = sum(isolation.run_isolated(name, job) or 0 for name, job in JOBS_ONCE.items())
-            self.stdout.write(f"{done} due items processed")
+            self._run_once()
             return
         processes.start(ProcessRow.Kind.SWEEPER)
         stop = background.stop_requested  # long jobs check it between two steps
@@ -111,6 +111,23 @@ class Command(BaseCommand):
         with ThreadPoolExecutor(len(jobs)) as pool:
             for future in [pool.submit(_repeat, name, JOBS[name], stop, options["every"]) for name in jobs]:
                 future.result()
+
+    def _run_once(self) -> None:
+        counts = {name: isolation.run_isolated(name, job) for name, job in JOBS_ONCE.items()}
+        self.stdout.write(f"{sum(filter(None, counts.values()))} due items processed")
+        if failed := [name for name, count in counts.items() if count is None]:
+            raise CommandError(f"These jobs failed, and the log says why: {', '.join(failed)}.")
+
+
+def _pause(text: str) -> float:
+    """Seconds between two rounds. Without a pause the threads would keep a processor and the database busy."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST_PAUSE:
+        raise ArgumentTypeError(f"{text!r} is no pause: write seconds above 0, at most {LONGEST_PAUSE}")
+    return seconds
 
 
 def _repeat(name: str, job: Callable[[], int], stop: threading.Event, every: float) -> None:
