@@ -107,7 +107,7 @@ class RejectedError(GatewayError):
 
 
 class OtpRejectedError(RejectedError):
-    """The one-time code was missing, wrong, used or expired."""
+    """The one-time code was missing, wrong or expired."""
 
 
 class InsufficientFundsError(RejectedError):

@@ -261,6 +261,12 @@ class ResponseReader:
             return None
         return self._kind(message)(message, self._response.status, self._excerpt)
 
+    def is_repeat(self, rejection: errors.RejectedError) -> bool:
+        """Whether it says that this very request may have arrived before, and so may have been executed."""
+        if isinstance(rejection, errors.OtpRejectedError) and not self._profile.otp_single_use:
+            return False
+        return re.search(self._profile.repeat_pattern, rejection.message, re.IGNORECASE) is not None
+
     def failure(
         self, kind: type[errors.GatewayError], template: str, **parameters: object
     ) -> errors.GatewayError:

@@ -44,6 +44,10 @@ _NO_ANSWER = _("The provider responded with HTTP {status}, without the requested
 _NO_PROOF = _(
     "The provider responded with HTTP {status}, which does not show whether the request was executed."
 )
+_MAY_BE_REPEAT = _(
+    "The provider responded with HTTP {status}: it had received this request, or its one-time code, before. A proxy "
+    "may have sent the request twice, so it may have been executed."
+)
 _UNREADABLE = _("The provider responded with HTTP {status}: a response that cannot be read ({why}).")
 _UNREADABLE_AT = _(
     "The provider responded with HTTP {status}: a response that cannot be read ({place}: {why})."
@@ -127,7 +131,8 @@ class Transport:
         """Send a request that must not be executed twice: on a new connection, once, without a retry.
 
         Raises NotSentError or RejectedError when it is proven that nothing was executed, OutcomeUnknownError
-        otherwise. A success status whose body has `success: false` proves neither.
+        otherwise. A success status whose body has `success: false` proves neither, nor does a rejection which says that
+        the request arrived before.
         """
         request = self._prepare(method, path, query=query, body=body, endpoint=endpoint)
         with open_session(self._config.ca_file) as session:
@@ -138,6 +143,8 @@ class Transport:
         rejection = reader.rejection() if reader.is_rejected else None
         if rejection is None:
             raise reader.failure(OutcomeUnknownError, _NO_PROOF)
+        if reader.is_repeat(rejection):
+            raise reader.failure(OutcomeUnknownError, _MAY_BE_REPEAT)
         raise rejection
 
     def close(self) -> None:

@@ -479,6 +479,15 @@ class ProviderProfile(BaseModel):
         "Kind of rejection -> pattern of its message, tried in this order, before the HTTP status (the same rejection "
         "occurs with several statuses).",
     )
+    repeat_pattern: Pattern = _point(
+        r"(?<!or )(?<!or has )(?<!or was )\balready (?:been )?(?:used|processed|received|executed|submitted)\b"
+        r"|\bduplicate (?:request|reference|transaction|payment)\b",
+        "unknown",
+        _ERRORS_SECTION,
+        "Pattern of a rejection that says that the request, its reference or its one-time code arrived before. "
+        "Countersign sends each once, so a proxy may have sent the request twice, and executed the first one: the "
+        "outcome is unknown. Codes that are accepted repeatedly (`otp_single_use`) prove a rejection as usual.",
+    )
     rejection_statuses: Table[ClientErrorStatus, RejectionKind] = _point(
         {
             400: "invalid_request",

@@ -190,6 +190,19 @@ def test_a_refused_code_is_followed_by_the_next_one_by_itself(
     assert Entry.objects.filter(action=Action.OPERATION_RELEASE_RENEWED).count() == 1
 
 
+def test_a_code_that_the_provider_calls_used_is_followed_by_no_other(
+    provider: StubProvider, secret: OtpSecret, released: Operation
+) -> None:
+    """A proxy sent the request twice: the first one was executed, the second one refused, and the list is late."""
+    provider.answer_post = lambda: (400, '{"success": false, "message": "token has already been used"}')
+    for step in (1, 2):
+        with steps_later(step):
+            send.send_operation(released.pk)
+    assert len(provider.posts) == 1
+    assert status_of(released) == Status.UNKNOWN
+    assert not Release.objects.exists()
+
+
 def test_after_three_refused_codes_it_stays_approved_with_an_incident(
     provider: StubProvider, secret: OtpSecret, released: Operation, approver: User
 ) -> None:

@@ -29,7 +29,7 @@ REFUSALS: list[tuple[int, str, type[RejectedError]]] = [
     (400, "token is required", OtpRejectedError),
     (401, "Token has expired", OtpRejectedError),
     (400, "Wrong TOTP", OtpRejectedError),
-    (422, "The authenticator token was already used", OtpRejectedError),
+    (400, "token is not valid or has already been used", OtpRejectedError),
     (400, "One-time password incorrect", OtpRejectedError),
     (429, "Too many OTP attempts", OtpRejectedError),
     *((status, "Insufficient funds", InsufficientFundsError) for status in (400, 402, 422)),
@@ -133,6 +133,34 @@ def test_a_refusal_possible_after_execution_proves_nothing(
     assert type(error) is OutcomeUnknownError
     assert ProviderProfile().uncertain_statuses[status] in str(error)
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "token has already been used",
+        "The authenticator token was already used",
+        "Invalid OTP: already used",
+        "Duplicate transaction",
+        "This reference was already processed",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refusal_of_a_request_that_arrived_before_proves_nothing(
+    serve: Serve, gateway: Gateway, status: int, words: str
+) -> None:
+    """The request is made once and carries a code of its own, so a proxy may have sent it twice."""
+    server = serve(stub.answer(status, {"success": False, "message": words}))
+    error = refused(gateway(server.url))
+    assert type(error) is OutcomeUnknownError
+    assert words in error.body_excerpt
+    assert len(server.requests) == 1
+
+
+def test_a_used_code_is_refused_where_codes_are_accepted_repeatedly(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(400, {"success": False, "message": "token has already been used"}))
+    profile = ProviderProfile(otp_single_use=False)
+    assert type(refused(gateway(server.url, profile=profile))) is OtpRejectedError
 
 
 @pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
