@@ -28,6 +28,7 @@ from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.core.gateway import gateway
 from backoffice.core.web.formatting import stored_error
+from backoffice.ledger.models import Transaction
 from backoffice.ledger.provider_list import ListReading, UnstableListError
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, MoneyKind
@@ -249,6 +250,14 @@ def exclude_claimed(
         by_others = by_others.exclude(operation=but_by)
     claimed = set(by_others.values_list("provider_transaction_id", flat=True))
     return [record for record in records if record.transaction_id not in claimed]
+
+
+def was_listed_before(attempt: Attempt, transaction_id: str) -> bool:
+    """Whether this transaction was read in the provider's list before the attempt began, so that it is not its own."""
+    if not attempt.is_after_watermark(transaction_id):
+        return True
+    listed = Transaction.objects.filter(transaction_id=transaction_id)
+    return listed.filter(first_seen_at__lt=attempt.started_at).exists()
 
 
 def claim_transaction(

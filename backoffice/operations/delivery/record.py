@@ -18,7 +18,7 @@ from backoffice.operations.delivery.release import enqueue_next, renew_release
 from backoffice.operations.kinds.base import OutdatedError, SendReceipt
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import claim_transaction
+from backoffice.operations.matching import claim_transaction, was_listed_before
 from backoffice.operations.models.evidence import recorded_outcome
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
@@ -223,6 +223,7 @@ def _locked(attempt_id: int) -> tuple[Operation, Attempt]:
 
 
 def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
+    result = _without_older_transaction(attempt, result)
     if operation.status == Status.UNKNOWN:
         result = _as_late_result(result)
     if result.transaction_id and not claim_transaction(
@@ -255,6 +256,21 @@ def _as_late_result(result: SendResult) -> SendResult:
     if result.status != Status.APPROVED:
         return result
     return replace(result, status=Status.FAILED, action=Action.OPERATION_FAILED)
+
+
+def _without_older_transaction(attempt: Attempt, result: SendResult) -> SendResult:
+    """A response that names a transaction from before the request proves nothing: the list shows what became of it."""
+    named = result.transaction_id
+    if not named or not was_listed_before(attempt, named):
+        return result
+    return replace(
+        result,
+        status=Status.UNKNOWN,
+        outcome=Outcome.OPEN,
+        action=Action.OPERATION_CONTRADICTED,
+        response=coded(ResponseCode.ID_LISTED_BEFORE, transaction=named),
+        transaction_id=None,
+    )
 
 
 def _contradicted(operation: Operation, result: SendResult) -> SendResult:
@@ -312,6 +328,7 @@ def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> 
     A recorded outcome is not changed. While there is none, a received transaction id replaces a matched one,
     and a rejection leads to review.
     """
+    result = _without_older_transaction(attempt, result)
     on_record = recorded_outcome(attempt.number, attempt.outcome, attempt.provider_transaction_id)
     is_contradiction = _contradicts(attempt, result)
     if result.transaction_id and not (attempt.closed_at and attempt.provider_transaction_id):

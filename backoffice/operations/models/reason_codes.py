@@ -326,6 +326,13 @@ class ResponseCode(TextChoices):
             "Investigate both operations."
         ),
     )
+    ID_LISTED_BEFORE = (
+        "id_listed_before",
+        _(
+            "The provider returned transaction {transaction}, which it had listed before this operation was sent, so "
+            "the response proves nothing"
+        ),
+    )
     IN_JOURNAL = (
         "in_journal",
         _("Sent before the database was restored, according to the journal of {machine}"),

@@ -13,18 +13,20 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.ledger.mirror import sync
 from backoffice.operations.delivery import send
+from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.matching import claim_transaction, find_match
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import CheckResult
+from backoffice.operations.models.reason_codes import CheckResult, ResponseCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.outcome.steps import BALANCE, HORIZON, ago, confirmed
-from tests.operations.provider_list import record, sent
+from tests.operations.provider_list import record, sent, shows
 from tests.operations.steps import let_pass
 from tests.stub_provider import StubProvider
 
@@ -264,3 +266,38 @@ def test_a_response_naming_anothers_transaction_proves_nothing_and_is_reported(
     twin = sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-7"}}'))
     assert Operation.objects.get(pk=twin.pk).status == Status.UNKNOWN
     assert Entry.objects.filter(action=Action.OPERATION_CONTRADICTED, target_id=str(twin.pk)).exists()
+
+
+@pytest.mark.parametrize("status", ["fullfiled", "failed"])
+def test_a_response_naming_a_transaction_from_before_the_request_proves_nothing(
+    provider: StubProvider, preparer: User, approver: User, status: str
+) -> None:
+    """Nobody here has claimed it: it was made elsewhere. Our own is found in the list."""
+    shows(provider, record("T-5", amount=80), record("T-4", status, amount=70))
+    sync.load_all(lambda _: None)
+    operation = sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-4"}}'))
+    assert confirmed(operation, provider, record("T-4", status, amount=70)).status == Status.UNKNOWN
+    attempt = Attempt.objects.get()
+    assert (attempt.provider_transaction_id, attempt.id_received_at) == (None, None)
+    assert "T-4, which it had listed before" in attempt.response
+    let_pass(listing_delay())
+    own = (record("T-6"), record("T-4", status, amount=70))
+    assert confirmed(operation, provider, *own).status == Status.SUCCEEDED
+    assert Attempt.objects.get().provider_transaction_id == "T-6"
+
+
+def test_a_late_response_naming_a_transaction_from_before_the_request_claims_nothing(
+    unknown: Operation, provider: StubProvider
+) -> None:
+    attempt = Attempt.objects.get()
+    late = SendResult(
+        Status.PROCESSING,
+        Outcome.OPEN,
+        Action.OPERATION_ACCEPTED,
+        coded(ResponseCode.ACCEPTED),
+        transaction_id="OLD",
+    )
+    assert attempt.watermark_transaction_id == "OLD"
+    record_result(attempt, late)
+    assert confirmed(unknown, provider).status == Status.UNKNOWN
+    assert Attempt.objects.get().provider_transaction_id is None
