@@ -1,6 +1,6 @@
 """Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -27,6 +27,7 @@ from backoffice.operations.approval.progress import (
     approval_progress,
     approvals_of,
     counting,
+    decided_progress,
     delegation_to_approve,
     lacks_approvals,
     people_of,
@@ -38,7 +39,7 @@ from backoffice.operations.kinds.registry import KINDS, approval_permission_for,
 from backoffice.operations.kinds.resolution.case import pending_resolution
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
-from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
@@ -215,12 +216,31 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     what may be paid already, as `allow_list.check_payable`, and as `required_levels`: ApprovalsMissingError too if a
     policy was tightened since.
     """
-    releaser, approvals = release.released_by, approvals_of(operation)
+    approvals = approvals_of(operation)
     check_content(operation, operation.digest)
     read_content(operation)
     _check_in_time(operation, now)
     _check_batch(operation)
     _check_not_paid(operation)
+    counted = _check_people(operation, release, approvals)
+    seals.check_record(operation, approvals, release, trusts_digests=True)
+    allow_list.lock_ceiling(operation)
+    allow_list.check_payable(operation)
+    _check_complete(operation, counted)
+
+
+def check_may_still_send(operation: Operation, release: Release) -> None:
+    """Again what other people may have changed since `check_may_send`: rights, groups, policies, the batch.
+
+    Call it once the entry of the claim is recorded, which no change of theirs can precede any more. Raises as it does.
+    """
+    _check_batch(operation)
+    _check_complete(operation, _check_people(operation, release, approvals_of(operation)))
+
+
+def _check_people(operation: Operation, release: Release, approvals: Sequence[Approval]) -> list[Approval]:
+    """The approvals of this content that count. Raises unless there are enough, and its people may do what they did."""
+    releaser = release.released_by
     of_this_content = [one for one in approvals if one.digest == operation.digest]
     approvers = people_of(of_this_content)
     approve, prepare = approval_permission_for(operation.kind), permission_for(operation.kind)
@@ -233,11 +253,18 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
     if operation.preparer_id not in entitled[prepare]:
         raise errors.PreparerNotEntitledError
-    seals.check_record(operation, approvals, release, trusts_digests=True)
-    allow_list.lock_ceiling(operation)
-    allow_list.check_payable(operation)
+    return counted
+
+
+def _check_complete(operation: Operation, counted: Sequence[Approval]) -> None:
     if not approval_progress(operation, counted).is_complete:
         raise errors.ApprovalsMissingError
+
+
+def check_approved(operation: Operation) -> None:
+    """Raises PermissionMissingError unless the approvals that count now complete what its rules require."""
+    if not decided_progress(operation).is_complete:
+        raise errors.PermissionMissingError(_reason_approval_lost(operation))
 
 
 def check_is_sendable(operation: Operation) -> None:

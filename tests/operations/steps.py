@@ -1,10 +1,14 @@
 """Actions on the page of an operation."""
 
 import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -83,3 +87,29 @@ def unreadable(preparer: User, **changes: Any) -> Operation:
         setattr(operation, name, value)
     operation.save(force_insert=True)
     return operation
+
+
+@contextmanager
+def before_the_log(act: Callable[[], object], *, after: str = "") -> Iterator[None]:
+    """Let another connection commit this just before the block first locks the audit log, after such a statement.
+
+    For PostgreSQL: on SQLite nobody else commits while a transaction lasts.
+    """
+    read = [] if after else [""]
+
+    def acted() -> None:
+        with closing(connection):
+            act()
+
+    def execute_after(execute: Callable[..., Any], sql: str, *values: Any) -> Any:
+        if read == [""] and "FROM audit_chainhead" in sql and "FOR UPDATE" in sql:
+            read.append("done")
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(acted).result(60)
+        if not read and after in sql:
+            read.append("")
+        return execute(sql, *values)
+
+    with connection.execute_wrapper(execute_after):
+        yield
+    assert read[-1] == "done"

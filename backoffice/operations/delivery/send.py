@@ -292,6 +292,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
     now = clock.now()
     if operation.status != Status.APPROVED or release is None or not _may_be_claimed(release, preflight, now):
         return None
+    recorded = audit.position()
     policy.check_may_send(operation, release, now)
     otp = _decrypt_otp(release)
     deleted, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
@@ -299,7 +300,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
         return None
     attempt = _open_attempt(operation, release, preflight, now)
     transition(operation, Status.SENDING)
-    audit.record(
+    claimed = audit.record(
         Action.OPERATION_CLAIMED,
         actor=None,
         target=operation,
@@ -308,6 +309,8 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
         released_by=str(release.released_by),
         **({"name_not_checked": preflight.name_not_checked} if preflight.name_not_checked else {}),
     )
+    if claimed.position > recorded + 1:  # somebody has changed something since the check
+        policy.check_may_still_send(operation, release)
     begin_by = _begin_by(release, attempt.started_at)
     # After the audit entry, as in every approval: two transactions that need both locks take them in one order.
     step = one_time_codes.reserve_step(read_content(operation)[0])

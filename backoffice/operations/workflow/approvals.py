@@ -272,6 +272,8 @@ def _apply_local_effect(operation: Operation, actor: User) -> None:
     kind, payload = read_content(operation)
     if not isinstance(kind, LocalKind):
         return
+    # Again: audit entries follow one another, so a right that was lost before that of this approval is seen now.
+    policy.check_approved(operation)
     _EFFECTS[kind.effect](operation, payload, actor)
     if not kind.applied_at_once:
         return

@@ -8,7 +8,9 @@ from django.contrib.auth.models import Group
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from backoffice.accounts import staff
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
@@ -18,7 +20,7 @@ from backoffice.operations.outcome import schedule
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.steps import status_of
+from tests.operations.steps import before_the_log, status_of
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,6 +57,28 @@ def test_the_releaser_must_still_have_the_permission(
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
     assert_stays(released, provider)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+@pytest.mark.parametrize("role", ["preparer", "approver", "second_approver"])
+def test_a_right_that_is_lost_before_the_entry_of_the_claim_lets_nothing_be_sent(
+    released: Operation,
+    provider: StubProvider,
+    administrator: User,
+    request: pytest.FixtureRequest,
+    role: str,
+) -> None:
+    """The claim has checked everybody, and waits for the audit log, which records the loss before it."""
+    person: User = request.getfixturevalue(role)
+    lost = before_the_log(
+        lambda: staff.set_roles(person.pk, roles=[], actor=administrator),
+        after='DELETE FROM "operations_release"',
+    )
+    with lost:
+        send.send_operation(released.pk)
+    assert_stays(released, provider)
+    newest = Entry.objects.order_by("-position").values_list("action", flat=True)[:2]
+    assert list(newest) == [Action.OPERATION_ACTION_REFUSED, Action.STAFF_ROLES_CHANGED]
 
 
 def test_a_release_by_the_preparer_is_invalid(

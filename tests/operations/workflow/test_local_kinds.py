@@ -1,10 +1,11 @@
 """Operations that are applied here and never sent: resolutions, and the end of a pause."""
 
 import pytest
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
+from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
@@ -14,7 +15,7 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories
-from tests.operations.steps import do, put, show, text_of
+from tests.operations.steps import before_the_log, do, put, show, text_of
 from tests.operations.unknown_outcomes import proposed
 from tests.stub_provider import StubProvider
 
@@ -45,6 +46,21 @@ def test_local_kinds_are_never_sent(
     send.send_operation(resolution.pk)
     assert provider.changes == before
     assert not resolution.attempts.exists()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+def test_a_right_that_is_lost_before_the_entry_of_the_approval_applies_nothing(
+    provider: StubProvider, review: Operation, preparer: User, approver: User, administrator: User
+) -> None:
+    resolution = proposed(review, preparer, "not_executed")
+    lost = before_the_log(lambda: staff.set_roles(approver.pk, roles=[], actor=administrator))
+    with lost, pytest.raises(errors.PermissionMissingError):
+        approvals.approve_operation(
+            resolution.pk, actor=approver, digest=resolution.digest, second_factor_at=timezone.now()
+        )
+    resolution.refresh_from_db()
+    assert (resolution.status, resolution.approvals.count()) == (Status.PENDING, 0)
+    assert Operation.objects.get(pk=review.pk).status == Status.REVIEW
 
 
 def test_the_page_says_apply_instead_of_send(review: Operation, as_approver: Client, preparer: User) -> None:
