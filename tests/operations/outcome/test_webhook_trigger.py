@@ -30,7 +30,7 @@ HOURS = timedelta(hours=5)
 @pytest.fixture
 def under_way(provider: StubProvider, preparer: User, approver: User) -> list[Operation]:
     """Three that the provider works on for hours, as T-1, T-2 and T-3, and that are not due for hours."""
-    shows(provider, *(record(f"T-{number}", "processing") for number in (1, 2, 3)))
+    shows(provider)
     found = [
         sent(
             provider,
@@ -41,6 +41,7 @@ def under_way(provider: StubProvider, preparer: User, approver: User) -> list[Op
         )
         for number in (1, 2, 3)
     ]
+    shows(provider, *(record(f"T-{number}", "processing") for number in (1, 2, 3)))
     let_pass(timedelta(hours=2))  # beyond the checks of the first hour
     Attempt.objects.update(next_check_at=clock.now() + HOURS, checks=0)
     return found
