@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -36,6 +36,7 @@ from backoffice.recipients.register import approval_history
 
 _LENGTHS = {Window.DAY: timedelta(hours=24), Window.WEEK: timedelta(days=7)}
 LONGEST_WINDOW = max(_LENGTHS.values())
+_NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 _Group = tuple[TotalOf, str, object]  # currency, and the preparer or recipient
 
 
@@ -55,6 +56,13 @@ class Subject:
     own: Debit | None = None
     rows: int = 1
     is_stored: bool = False
+
+    @property
+    def counts_until(self) -> datetime:
+        """Until when operations were prepared that count in its totals: of one that is prepared now, all of them, also
+        those from before the database's clock was set back.
+        """
+        return self.at if self.is_stored else _NEVER
 
     @property
     def recipient_key(self) -> str:
@@ -189,7 +197,7 @@ class History:
     def _read_movements(self, subjects: Collection[Subject], of: set[TotalOf]) -> None:
         """Operations, and the rows of batches that wait, prepared from a week before the first of the subjects."""
         since = min(subject.at for subject in subjects) - LONGEST_WINDOW
-        until = max(subject.at for subject in subjects)
+        until = max(subject.counts_until for subject in subjects)
         new = {subject.operation_id for subject in subjects if not subject.is_stored}
         moved = Operation.objects.filter(
             prepared_at__gt=since, prepared_at__lte=until, amount__isnull=False
@@ -239,7 +247,9 @@ class History:
         for window, length in _LENGTHS.items():
             for group in _groups(TotalOf, debit.currency, subject.preparer_id, key):
                 movements = self._movements.get(group)
-                earlier = movements.total(subject.at - length, subject.at) if movements else Decimal(0)
+                earlier = (
+                    movements.total(subject.at - length, subject.counts_until) if movements else Decimal(0)
+                )
                 amount = in_batch if in_batch is not None and group[0] == TotalOf.RECIPIENT else debit.amount
                 others = max(EXACT.subtract(earlier, _own(subject, debit, amount)), Decimal(0))
                 found[window, group[0]] = EXACT.add(others, amount)

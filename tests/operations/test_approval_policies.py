@@ -14,6 +14,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core import clock
 from backoffice.operations import errors, seals
 from backoffice.operations.approval import progress, requirements
 from backoffice.operations.approval.waiting import operations_waiting_for
@@ -116,6 +117,16 @@ def test_totals_end_with_their_window(preparer: User) -> None:
     with lifted(connection):
         Operation.objects.filter(pk=earlier.pk).update(prepared_at=timezone.now() - timedelta(hours=25))
     assert [factories.prepared(preparer).approvals_needed for _ in range(2)] == [1, 2]
+
+
+def test_totals_count_what_was_prepared_before_the_clock_was_set_back(preparer: User) -> None:
+    """As after a failover to a database server whose clock is behind."""
+    total = {"window": "day", "of": "preparer", "above": 300_000}
+    put_in_effect({"when": {"currencies": NGN, "total": total}, "levels": [{"needed": 2}]})
+    assert factories.prepared(preparer).approvals_needed == 1
+    behind = timezone.now() - timedelta(minutes=10)
+    with clock.use_clock(lambda: behind):
+        assert factories.prepared(preparer).approvals_needed == 2
 
 
 # Approving
