@@ -4,14 +4,17 @@ A changed, removed, inserted, reordered or cut-off entry is found. Someone who c
 its triggers *and* recompute every hash could replace the whole log: `checkpoints` finds that.
 """
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeAlias
 
-from django.db.models import QuerySet, TextChoices
+from django.db import connection
+from django.db.models import QuerySet, TextChoices, TextField
+from django.db.models.functions import Cast
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -195,7 +198,36 @@ def _entries_after(position: int | None) -> Iterator[Columns]:
 
 
 def _queryset_after(position: int | None) -> QuerySet[Entry]:
-    return Entry.objects.all() if position is None else Entry.objects.filter(position__gt=position)
+    """With the texts of JSON and time on SQLite, which keeps every text as it was written."""
+    entries = Entry.objects.all() if position is None else Entry.objects.filter(position__gt=position)
+    if connection.vendor != "sqlite":
+        return entries
+    return entries.annotate(detail_text=Cast("detail", TextField()), at_text=Cast("at", TextField()))
+
+
+def _reads_in_two_ways(entry: Columns) -> bool:
+    """Whether its texts are others than Django writes, so that queries may find other values than the hash covers.
+
+    Of a name that occurs twice in JSON, SQLite takes the first value and Python the last; a time with an offset is
+    sorted as text.
+    """
+    if "detail_text" not in entry:
+        return False
+    at = str(entry["at"].astimezone(UTC).replace(tzinfo=None))
+    return bool(entry["at_text"] != at or _has_repeated_name(entry["detail_text"]))
+
+
+def _has_repeated_name(text: str) -> bool:
+    repeated = False
+
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        nonlocal repeated
+        found = dict(pairs)
+        repeated = repeated or len(found) < len(pairs)
+        return found
+
+    json.loads(text, object_pairs_hook=members)
+    return repeated
 
 
 def _head() -> ChainHead | None:
@@ -209,7 +241,7 @@ def _entry_fault(entry: Columns, position: int, previous_hash: str) -> ChainFaul
         return ChainFault(position + 1, FaultCode.NO_TIME)
     if entry["previous_hash"] != previous_hash:
         return ChainFault(position + 1, FaultCode.NOT_FOLLOWING, entry)
-    if entry["hash"] != digest(hashed_members(entry)):
+    if entry["hash"] != digest(hashed_members(entry)) or _reads_in_two_ways(entry):
         return ChainFault(position + 1, FaultCode.CONTENT_CHANGED, entry)
     return None
 
