@@ -201,9 +201,9 @@ class History:
         new = {subject.operation_id for subject in subjects if not subject.is_stored}
         moved = Operation.objects.filter(
             prepared_at__gt=since, prepared_at__lte=until, amount__isnull=False
-        ).order_by("prepared_at")
+        ).exclude(pk__in=new)
         columns = ("prepared_at", "currency", "amount", "preparer", "recipient_key", "status", "closed_at")
-        found = list(moved.values_list(*columns))
+        found = list(moved.order_by().values_list(*columns))
         waiting = BatchRow.objects.filter(
             IS_WAITING_ROW, batch__prepared_at__gt=since, batch__prepared_at__lte=until
         ).exclude(batch__in=new)

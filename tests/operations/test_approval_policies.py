@@ -19,6 +19,7 @@ from backoffice.operations import errors, seals
 from backoffice.operations.approval import progress, requirements
 from backoffice.operations.approval.waiting import operations_waiting_for
 from backoffice.operations.delivery import send
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.kinds.staffing import Staffing, check_staffing
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Operation, Release
@@ -26,6 +27,7 @@ from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
+from backoffice.operations.workflow import prepare
 from backoffice.policies.models import PolicyVersion, default_document, policy_in_effect
 from tests import factories
 from tests.append_only.triggers import lifted
@@ -117,6 +119,16 @@ def test_totals_end_with_their_window(preparer: User) -> None:
     with lifted(connection):
         Operation.objects.filter(pk=earlier.pk).update(prepared_at=timezone.now() - timedelta(hours=25))
     assert [factories.prepared(preparer).approvals_needed for _ in range(2)] == [1, 2]
+
+
+def test_a_form_submitted_twice_does_not_count_twice_in_its_own_total(preparer: User) -> None:
+    """Two requests of a double click: the second one finds the operation of the first, whatever the policy."""
+    total = {"window": "day", "of": "preparer", "above": 300_000}
+    put_in_effect({"when": {"currencies": NGN, "total": total}, "refuse": "Ask Treasury first"})
+    first = factories.prepared(preparer)
+    content = KINDS["withdrawal"].read(first.payload)
+    again = prepare.prepare_operation(first.pk, actor=preparer, kind="withdrawal", payload=content)
+    assert (again, Operation.objects.count()) == (first, 1)
 
 
 def test_totals_count_what_was_prepared_before_the_clock_was_set_back(preparer: User) -> None:
