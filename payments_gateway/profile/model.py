@@ -481,7 +481,7 @@ class ProviderProfile(BaseModel):
     )
     repeat_pattern: Pattern = _point(
         r"(?<!or )(?<!or has )(?<!or was )\balready (?:been )?(?:used|processed|received|executed|submitted)\b"
-        r"|\bduplicate (?:request|reference|transaction|payment)\b",
+        r"|\bduplicate (?:request|reference|transaction|payment)\b|\breference\b.{0,40}\b(?:used|exists)\b",
         "unknown",
         _ERRORS_SECTION,
         "Pattern of a rejection that says that the request, its reference or its one-time code arrived before. "

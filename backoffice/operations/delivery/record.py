@@ -16,6 +16,7 @@ from backoffice.core import clock
 from backoffice.core.web.formatting import stored_error
 from backoffice.operations.delivery.release import enqueue_next, renew_release
 from backoffice.operations.kinds.base import OutdatedError, SendReceipt
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction, was_listed_before
@@ -236,9 +237,20 @@ def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
         reason = {"closing_reason": result.response} if result.status == Status.FAILED else {}
         transition(operation, result.status, **reason)
     _audit(result.action, operation, attempt, result)
+    _compare_answer(operation, result)
     if result.outcome == Outcome.OTP_REJECTED:
         renew_release(operation, attempt)
     enqueue_next(attempt.balance)  # of another amount, if the transaction is still not known
+
+
+def _compare_answer(operation: Operation, result: SendResult) -> None:
+    """Raise an incident if the provider's answer shows that it created something else than was approved."""
+    if not result.result:
+        return
+    kind, payload = read_content(operation)
+    if differences := kind.answer_differences(payload, result.result):
+        evidence = {"differences": differences}
+        incidents.raise_incident(operation, kind=IncidentKind.RECORD_MISMATCH, evidence=evidence)
 
 
 def release_balance(attempt: Attempt) -> None:

@@ -23,7 +23,7 @@ from backoffice.core.gateway import OtpMode, otp_mode
 from backoffice.core.web.formatting import exact_time, format_amount, searched_amount
 from backoffice.core.web.forms import PageForm
 from backoffice.operations.models.operations import Attempt
-from backoffice.operations.models.reason_codes import MatchField
+from backoffice.operations.models.reason_codes import Difference, MatchField
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE
 from payments_gateway import NotSentError, PaymentsGateway, TransactionRecord
 
@@ -429,6 +429,10 @@ class OperationKind(ABC, Generic[P]):
         Nothing is lost if it is never called. Raises the gateway's errors.
         """
         return {}
+
+    def answer_differences(self, payload: P, result: dict[str, str]) -> list[Difference]:
+        """Where the provider created something else than was approved, by the receipt's result."""
+        return []
 
     def outcome_facts(self, payload: P, result: dict[str, str]) -> Facts:
         """Label and value of what the provider created, from the receipt's result."""

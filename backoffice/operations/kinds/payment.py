@@ -39,6 +39,7 @@ from backoffice.operations.kinds.form_fields import (
     username_field,
 )
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import Difference, DifferenceCode, MatchField, difference
 from backoffice.operations.permissions import PREPARE
 from backoffice.recipients.keys import user_key
 from payments_gateway import GatewayError, Payment, PaymentRequest, PaymentsGateway, comparable_reference
@@ -422,6 +423,19 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         The deposit address would be lost as well. People resolve it by our reference.
         """
         return None
+
+    def answer_differences(self, payload: PaymentPayload, result: dict[str, str]) -> list[Difference]:
+        """In a currency, or in an amount that was approved. What the provider leaves out is no difference."""
+        found = []
+        for name, prefix in ((MatchField.PAY_IN, "incoming"), (MatchField.PAYOUT, "outgoing")):
+            currency, amount = getattr(payload, f"{prefix}_currency"), getattr(payload, f"{prefix}_amount")
+            reported = result.get(f"{prefix}_currency") or currency
+            listed = Decimal(result[f"{prefix}_amount"]) if result.get(f"{prefix}_amount") else None
+            is_other_amount = None not in {amount, listed} and listed != amount
+            if reported.casefold() != currency.casefold() or is_other_amount:
+                texts = {"local": _amount(currency, amount), "provider": _amount(reported, listed)}
+                found.append(difference(DifferenceCode.FIELD, field=name.value, **texts))
+        return found
 
     def outcome_facts(self, payload: PaymentPayload, result: dict[str, str]) -> Facts:
         labels = {"id": gettext("Payment ID"), "reference": gettext("Reference"), "rate": gettext("Rate")}

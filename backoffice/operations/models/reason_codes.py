@@ -169,7 +169,7 @@ Difference: TypeAlias = "dict[str, Any]"
 
 
 class MatchField(TextChoices):
-    """A field in which a transaction of the provider's list is compared with what we sent."""
+    """A field in which what the provider reports, such as a transaction, is compared with what we sent."""
 
     TYPE = "type", _("Type")
     CURRENCY = "currency", _("Currency")
@@ -178,6 +178,8 @@ class MatchField(TextChoices):
     RECEIVER = "receiver", _("Recipient's username")
     ADDRESS = "address", _("Address")
     RECIPIENT = "recipient", _("Recipient")
+    PAY_IN = "pay_in", _("Pay-in")
+    PAYOUT = "payout", _("Payout")
     PREVIOUS_BALANCE = "previous_balance", _("Balance before")
     TIME = "time", _("Time")
 

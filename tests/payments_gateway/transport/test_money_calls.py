@@ -143,6 +143,7 @@ def test_a_refusal_possible_after_execution_proves_nothing(
         "Invalid OTP: already used",
         "Duplicate transaction",
         "This reference was already processed",
+        "reference has been used by another payment",
     ],
 )
 @pytest.mark.parametrize("status", [400, 422])

@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -9,7 +10,9 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import release, send
+from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import IncidentKind, differences_sentence
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
@@ -72,6 +75,7 @@ def test_the_request_to_a_user_names_no_account(
         (404, '{"message": "no such business"}', Status.FAILED),
         (422, '{"message": "amount is too small"}', Status.FAILED),
         (409, '{"message": "reference has been used"}', Status.UNKNOWN),
+        (400, '{"message": "reference has been used"}', Status.UNKNOWN),
         (500, '{"message": "internal error"}', Status.UNKNOWN),
         (200, "<html>", Status.UNKNOWN),
     ],
@@ -81,6 +85,27 @@ def test_every_response_leads_to_a_status(
 ) -> None:
     provider.answer_post = lambda: (status, body)
     assert sent(preparer, approver, of()).status == ends
+
+
+@pytest.mark.parametrize(
+    ("made", "differences"),
+    [
+        ({"incomingCurrency": "usdt", "incomingAmount": "100.00", "outgoingAmount": 158000}, ""),
+        ({"incomingAmount": 1000}, "Pay-in: USDT 1,000.000000 at the provider, USDT 100.000000 expected"),
+        (
+            {"outgoingCurrency": "USD", "outgoingAmount": 95},
+            "Payout: USD 95.00 at the provider, NGN expected",
+        ),
+    ],
+)
+def test_a_payment_that_was_created_otherwise_raises_an_incident(
+    preparer: User, approver: User, provider: StubProvider, made: dict[str, Any], differences: str
+) -> None:
+    provider.answer_post = lambda: (200, json.dumps({"data": {"_id": "P-9", **made}}))
+    operation = sent(preparer, approver, of())
+    assert operation.status == Status.SUCCEEDED
+    found = [(one.kind, differences_sentence(one.evidence["differences"])) for one in Incident.objects.all()]
+    assert found == ([(IncidentKind.RECORD_MISMATCH, differences)] if differences else [])
 
 
 def test_the_created_payment_is_stored_as_reported(
