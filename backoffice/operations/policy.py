@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import CharField, Value
+from django.db.models import CharField, Q, Value
 
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import RestrictionCause, restriction_times
@@ -37,7 +37,7 @@ from backoffice.operations.kinds.base import LocalKind, Payload
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
 from backoffice.operations.kinds.resolution.case import pending_resolution
-from backoffice.operations.models.batches import Batch
+from backoffice.operations.models.batches import Batch, BatchRow
 from backoffice.operations.models.monitoring import POSSIBLY_PAID, Incident, LostAttempt
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
@@ -191,13 +191,35 @@ def check_may_release(
 
 def _check_not_paid(operation: Operation) -> None:
     """Raises OperationError while an open incident, or a pending resolution, says that it was executed although it is
-    recorded as not executed. The person who acknowledges or rejects it has compared the records.
+    recorded as not executed, or that what it repeats was. The person who acknowledges or rejects it has compared the
+    records.
     """
-    says_so = Incident.objects.filter(operation=operation, kind__in=POSSIBLY_PAID)
-    if says_so.filter(acknowledged_at__isnull=True).exists():
+    says_so = Incident.objects.filter(
+        Q(operation=operation) | _is_repeated_by(operation) & ~Q(operation__status=Status.SUCCEEDED),
+        kind__in=POSSIBLY_PAID,
+        acknowledged_at__isnull=True,
+    )
+    about = dict(says_so.values_list("operation", "operation__reference"))
+    if operation.pk in about:
         raise errors.OperationError(Refusal.OPEN_INCIDENT)
+    if about:
+        raise errors.OperationError(Refusal.OPEN_INCIDENT_OF_REPEATED, reference=min(about.values()))
     if pending := pending_resolution(operation):
         raise errors.OperationError(Refusal.RESOLUTION_PENDING, resolution=pending.reference)
+
+
+def _is_repeated_by(operation: Operation) -> Q:
+    """The incidents about what it may pay a second time: what it is a copy or a retry of, and the same payments."""
+    repeated = Q(pk__in=[])
+    if operation.recipient_key and operation.amount is not None:
+        same = {name: getattr(operation, name) for name in ("recipient_key", "currency", "amount")}
+        repeated |= Q(**{f"operation__{name}": value for name, value in same.items()})
+    if operation.prepared_from_id is not None:  # as every row has its batch there
+        repeated |= Q(operation=operation.prepared_from_id)
+        row = BatchRow.objects.filter(operation=operation, retried_number__isnull=False)
+        for batch, number in row.values_list("batch__batch__retry_of", "retried_number"):
+            repeated |= Q(operation__batch_row__batch=batch, operation__batch_row__number=number)
+    return repeated
 
 
 def check_administrators() -> None:

@@ -306,6 +306,13 @@ class Refusal(TextChoices):
             "Nothing was sent. Compare them."
         ),
     )
+    OPEN_INCIDENT_OF_REPEATED = (
+        "open_incident_of_repeated",
+        _(
+            "According to an open incident, {reference} may have been executed, and this operation may pay the same "
+            "again. Compare the records and acknowledge the incident first."
+        ),
+    )
     OPEN_INCIDENT = (
         "open_incident",
         _(

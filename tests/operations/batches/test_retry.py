@@ -18,7 +18,7 @@ from backoffice.accounts.models import User
 from backoffice.operations.batches import checking, control, creation, files, reading, submission
 from backoffice.operations.batches.retried_rows import retryable_rows
 from backoffice.operations.delivery import send
-from backoffice.operations.errors import FileOutdatedError, NothingToRetryError
+from backoffice.operations.errors import FileOutdatedError, NothingToRetryError, OperationError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle.incidents import raise_incident
 from backoffice.operations.models.batches import BatchRow, ColumnMapping, FileState, PayoutFile
@@ -88,6 +88,26 @@ def test_the_file_of_unpaid_rows_has_the_columns_of_the_file_their_numbers_and_t
     assert second[:-1] == ["NGN", "2000.50", "person.2", "'=1+1", "", "3"]
     assert third[:-1] == ["NGN", "3000.00", "person.3", "week 46", "", "4"]
     assert ["Account is closed" in second[-1], "Unknown user" in third[-1]] == [True, True]
+
+
+def test_a_corrected_row_is_not_sent_once_the_first_one_turns_out_to_be_paid(
+    sign_in: SignIn, preparer: User, approver: User, batch: Operation
+) -> None:
+    """The corrected one pays another recipient, so that only the rows show that both pay the same."""
+    client = sign_in(Client(), preparer)
+    content = client.get(path(batch, "file/")).content.replace(b"person.2", b"person.22")
+    client.post(path(batch, "upload/"), {"file": SimpleUploadedFile("corrected.csv", content)})
+    file = PayoutFile.objects.get(retry_of=batch)
+    checking.check_file(file.pk, seconds=60)
+    payouts.approve(submission.submit_file(file.pk, actor=preparer), approver)
+    creation.create_operations(file.pk)
+    first, corrected = (
+        payouts.row_operations(batch)[1],
+        payouts.row_operations(Operation.objects.get(pk=file.pk))[0],
+    )
+    raise_incident(first, kind=IncidentKind.EXECUTED_AFTER_ALL, evidence={})
+    with pytest.raises(OperationError, match=f"{first.reference} may have been executed"):
+        payouts.release(corrected, approver)
 
 
 def test_a_corrected_file_becomes_a_batch_that_names_the_old_one(

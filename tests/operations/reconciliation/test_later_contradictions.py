@@ -1,7 +1,9 @@
 """What the provider shows after the end and contradicts it raises an incident, and edits nothing."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import transaction
@@ -11,15 +13,18 @@ from backoffice.accounts.models import User
 from backoffice.ledger import provider_list
 from backoffice.ledger.mirror.merge import merge_records
 from backoffice.ledger.models import Transaction
+from backoffice.operations.delivery import send
+from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult, ReconciliationState
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
+from backoffice.operations.workflow import prepare
 from tests import factories
 from tests.operations.provider_list import NAMED, NAMELESS, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.operations.reconciliation.steps import AMOUNT, listed, on_record, reported_again
@@ -86,6 +91,35 @@ def test_a_failure_later_reported_executed_raises_an_incident(
     assert operation.status == Status.FAILED
     assert found(provider, record("T-1", "failed")) == set()
     assert found(provider, record("T-1")) == {IncidentKind.NOW_EXECUTED}
+
+
+@pytest.mark.parametrize("is_copy", [False, True], ids=["same payment", "copy of another amount"])
+def test_a_payment_that_failed_and_is_executed_after_all_is_not_paid_again(
+    provider: StubProvider, preparer: User, approver: User, *, is_copy: bool
+) -> None:
+    """The second one is released before the provider corrects the status, and again before anybody compared them."""
+    failed = closed_by_list(provider, sent(provider, preparer, approver, NAMED), record("T-1", "failed"))
+    content = factories.payload(**({"amount": Decimal(250_001)} if is_copy else {}))
+    again = prepare.prepare_operation(
+        uuid4(),
+        actor=preparer,
+        kind="withdrawal",
+        payload=content,
+        prepared_from=failed.pk if is_copy else None,
+    )
+    factories.release(factories.approve(again, approver), approver)
+    assert found(provider, record("T-1")) == {IncidentKind.NOW_EXECUTED}
+    provider.posts.clear()
+    send.send_operation(again.pk)
+    assert (provider.posts, Release.objects.count()) == ([], 0)
+    with pytest.raises(OperationError, match=f"{failed.reference} may have been executed"):
+        factories.release(again, approver)
+    incidents.acknowledge_incident(
+        Incident.objects.get(**ABOUT_OPERATIONS).pk, actor=approver, note="Paid once more"
+    )
+    factories.release(again, approver)
+    send.send_operation(again.pk)
+    assert len(provider.posts) == 1
 
 
 @pytest.mark.parametrize("answer", [REFUSED, OTP_REJECTED])

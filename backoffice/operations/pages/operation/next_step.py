@@ -107,7 +107,8 @@ _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
     ),  # it can still be sent
     **dict.fromkeys((Refusal.APPROVALS_MISSING, Refusal.POLICY_REFUSED, Refusal.POLICY_ALTERED), ""),
     # it may be paid already
-    **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE, Refusal.OPEN_INCIDENT), ""),
+    **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE), ""),
+    **dict.fromkeys((Refusal.OPEN_INCIDENT, Refusal.OPEN_INCIDENT_OF_REPEATED), ""),
 }
 """What to do after these refusals. After any other that `_REFUSED_AT_CLAIM` lacks too, it must be prepared again."""
 
