@@ -480,10 +480,16 @@ def _check_in_time(operation: Operation, now: datetime | None = None) -> None:
 
 
 def check_second_factor(second_factor_at: datetime | None, *, within: timedelta | None = None) -> None:
-    """Raises SecondFactorStaleError unless it was confirmed within the last minutes, or within this time."""
-    if within is not None and second_factor_at is not None and clock.now() - second_factor_at <= within:
-        return
-    if not is_second_factor_fresh(second_factor_at):
+    """Raises SecondFactorStaleError unless it was confirmed within the last minutes, or within this time.
+
+    A time in the future counts in neither case (`is_second_factor_fresh`).
+    """
+    is_within = (
+        within is not None
+        and second_factor_at is not None
+        and timedelta() <= clock.now() - second_factor_at <= within
+    )
+    if not is_within and not is_second_factor_fresh(second_factor_at):
         raise errors.SecondFactorStaleError
 
 

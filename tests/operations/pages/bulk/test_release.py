@@ -739,11 +739,17 @@ def test_an_order_is_carried_out_although_the_second_factor_ages_meanwhile(
     assert Release.objects.filter(operation=operation).exists()
 
 
-def test_an_old_order_releases_nothing(preparer: User, approver: User, settings: Settings) -> None:
+@pytest.mark.parametrize(
+    "passed", [ORDER_VALID + timedelta(minutes=1), -timedelta(minutes=1)], ids=["old", "clock set back"]
+)
+def test_an_old_order_releases_nothing(
+    preparer: User, approver: User, settings: Settings, passed: timedelta
+) -> None:
+    """Nor one from the future: it would stay valid for as long as the clock was ahead."""
     settings.OTP_MODE = "not_asked"
     operation = factories.approved(preparer, approver)
     bulk_release = start(operation, actor=approver)
-    with clock.use_clock(lambda: timezone.now() + ORDER_VALID + timedelta(minutes=1)):
+    with clock.use_clock(lambda: timezone.now() + passed):
         release_pending(bulk_release.pk)
     assert not Release.objects.exists()
     assert not operation.has_expired(timezone.now() + ORDER_VALID + timedelta(minutes=1))
