@@ -252,12 +252,16 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
 
 
 def check_may_still_send(operation: Operation, release: Release) -> None:
-    """Again what other people may have changed since `check_may_send`: rights, groups, policies, the batch.
+    """Again what others may have changed since `check_may_send`: rights, groups, policies, recipients, the batch, and
+    whether it may be paid already.
 
     Call it once the entry of the claim is recorded, which no change of theirs can precede any more. Raises as it does.
     """
     _check_batch(operation)
-    _check_complete(operation, _check_people(operation, release, approvals_of(operation)))
+    _check_not_paid(operation)
+    counted = _check_people(operation, release, approvals_of(operation))
+    allow_list.check_payable(operation)
+    _check_complete(operation, counted)
 
 
 def _check_people(operation: Operation, release: Release, approvals: Sequence[Approval]) -> list[Approval]:

@@ -15,7 +15,9 @@ from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.lifecycle import pause
+from backoffice.operations.lifecycle.incidents import raise_incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, content_digest
+from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.outcome import schedule
 from backoffice.operations.states import Outcome, Status
 from tests import factories
@@ -79,6 +81,19 @@ def test_a_right_that_is_lost_before_the_entry_of_the_claim_lets_nothing_be_sent
     assert_stays(released, provider)
     newest = Entry.objects.order_by("-position").values_list("action", flat=True)[:2]
     assert list(newest) == [Action.OPERATION_ACTION_REFUSED, Action.STAFF_ROLES_CHANGED]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+def test_an_incident_that_is_raised_before_the_entry_of_the_claim_lets_nothing_be_sent(
+    released: Operation, provider: StubProvider
+) -> None:
+    kind = IncidentKind.EXECUTED_AFTER_ALL
+    raised = before_the_log(
+        lambda: raise_incident(released, kind=kind, evidence={}), after='DELETE FROM "operations_release"'
+    )
+    with raised:
+        send.send_operation(released.pk)
+    assert_stays(released, provider)
 
 
 def test_a_release_by_the_preparer_is_invalid(
