@@ -101,8 +101,9 @@ def check_not_executed(
 
 
 def _mirrored(operation: Operation, since: datetime) -> Iterator[TransactionRecord]:
+    """Also those that the provider does not list any more: a list that is incomplete for a time hides no payment."""
     rows = Transaction.objects.filter(
-        currency=operation.currency, amount=operation.amount, occurred_at__gte=since, missing_since=None
+        currency=operation.currency, amount=operation.amount, occurred_at__gte=since
     )
     return (row.as_record() for row in rows)
 

@@ -73,6 +73,20 @@ def test_a_similar_transaction_since_the_preparation_is_found_in_the_mirror(
     assert (status_of(released), provider.posts) == (Status.APPROVED, [])
 
 
+def test_a_similar_transaction_that_the_list_leaves_out_for_a_time_stops_the_release(
+    provider: StubProvider, released: Operation
+) -> None:
+    prepared_ago(released, timedelta(days=2))
+    shows(provider, record("T-YESTERDAY", createdAt=at(timedelta(days=1))))
+    sync.load_all(lambda _: None)
+    shows(provider)
+    sync.restart_full_pass()
+    sync.load_all(lambda _: None)
+    assert Transaction.objects.get(transaction_id="T-YESTERDAY").missing_since
+    send.send_operation(released.pk)
+    assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
 def test_a_similar_transaction_since_the_preparation_is_found_without_a_mirror(
     provider: StubProvider, released: Operation
 ) -> None:
