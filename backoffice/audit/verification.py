@@ -241,7 +241,9 @@ def _entry_fault(entry: Columns, position: int, previous_hash: str) -> ChainFaul
         return ChainFault(position + 1, FaultCode.NO_TIME)
     if entry["previous_hash"] != previous_hash:
         return ChainFault(position + 1, FaultCode.NOT_FOLLOWING, entry)
-    if entry["hash"] != digest(hashed_members(entry)) or _reads_in_two_ways(entry):
+    if entry["hash"] != digest(hashed_members(entry)):
+        return ChainFault(position + 1, FaultCode.CONTENT_CHANGED, entry)
+    if _reads_in_two_ways(entry):
         return ChainFault(position + 1, FaultCode.CONTENT_CHANGED, entry)
     return None
 

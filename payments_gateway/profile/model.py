@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.profile.values import (
     CAPABILITIES,
+    REJECTION_PATTERNS,
+    REPEAT_PATTERN,
     AtLeastOne,
     Capability,
     ClientErrorStatus,
@@ -463,25 +465,14 @@ class ProviderProfile(BaseModel):
         "4xx statuses that do not prove that nothing was executed -> reason. A money call then has an unknown outcome.",
     )
     rejection_patterns: Table[RejectionKind, Pattern] = _point(
-        {
-            "kyc_required": r"\bkyc\b|know your customer",
-            "insufficient_funds": r"insufficient\W+(?:\w+\W+)?(?:funds?|balance)|balance\b.*\b(?:insufficient|too low)"
-            r"|(?:funds?|balance)\b.*\bnot (?:enough|sufficient)|not enough (?:funds?|balance|money)",
-            "invalid_request": r"\binvalid api scope\b",
-            "credentials": r"api[\s_-]*(?:key|user|scope)|\b(?:access|bearer|api) token|credential|\bscope\b"
-            r"|endpoint (?:is )?disabled",
-            "otp_rejected": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
-            r"|(?:verification|security) code",
-            "rate_limited": r"too many (?:requests|calls)|rate limit",
-        },
+        REJECTION_PATTERNS,
         "likely",
         _ERRORS_SECTION,
         "Kind of rejection -> pattern of its message, tried in this order, before the HTTP status (the same rejection "
         "occurs with several statuses).",
     )
     repeat_pattern: Pattern = _point(
-        r"(?<!or )(?<!or has )(?<!or was )\balready (?:been )?(?:used|processed|received|executed|submitted)\b"
-        r"|\bduplicate (?:request|reference|transaction|payment)\b|\breference\b.{0,40}\b(?:used|exists)\b",
+        REPEAT_PATTERN,
         "unknown",
         _ERRORS_SECTION,
         "Pattern of a rejection that says that the request, its reference or its one-time code arrived before. "

@@ -102,3 +102,20 @@ SuccessStatus = Annotated[int, Ge(200), Le(299)]
 ErrorStatus = Annotated[int, Ge(400), Le(599)]
 ClientErrorStatus = Annotated[int, Ge(400), Le(499)]
 Table = Annotated[Mapping[K, T], AfterValidator(MappingProxyType)]
+
+REJECTION_PATTERNS: Mapping[RejectionKind, Pattern] = {
+    "kyc_required": r"\bkyc\b|know your customer",
+    "insufficient_funds": r"insufficient\W+(?:\w+\W+)?(?:funds?|balance)|balance\b.*\b(?:insufficient|too low)"
+    r"|(?:funds?|balance)\b.*\bnot (?:enough|sufficient)|not enough (?:funds?|balance|money)",
+    "invalid_request": r"\binvalid api scope\b",
+    "credentials": r"api[\s_-]*(?:key|user|scope)|\b(?:access|bearer|api) token|credential|\bscope\b"
+    r"|endpoint (?:is )?disabled",
+    "otp_rejected": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
+    r"|(?:verification|security) code",
+    "rate_limited": r"too many (?:requests|calls)|rate limit",
+}
+REPEAT_PATTERN = (
+    r"(?<!or )(?<!or has )(?<!or was )\balready (?:been )?(?:used|processed|received|executed|submitted)\b"
+    r"|\bduplicate (?:request|reference|transaction|payment)\b|\breference\b.{0,40}\b(?:used|exists)\b"
+)
+"""That a request arrived before. Not of a message that names this beside another reason, such as a wrong code."""

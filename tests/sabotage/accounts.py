@@ -157,13 +157,13 @@ ACCOUNTS = (
     ),
     Safeguard(
         "who was changed with break-glass meanwhile has not released",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_people",
         {"    if releaser.pk not in entitled[RELEASE]:": "    if releaser is None:"},
         f"{_RESTRICTED}::test_a_release_is_not_sent_if_the_releaser_is_restricted_meanwhile",
     ),
     Safeguard(
         "who was changed with break-glass meanwhile has not approved",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_people",
         {"counting(of_this_content, entitled[approve] -": "counting(of_this_content, approvers -"},
         f"{_RESTRICTED}::test_a_release_is_not_sent_if_an_approver_is_restricted_meanwhile",
     ),

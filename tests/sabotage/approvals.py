@@ -122,7 +122,7 @@ APPROVALS = (
     ),
     Safeguard(
         "approvals are counted anew at the claim",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_people",
         {"    if len(counted) < operation.approvals_needed:": "    if counted is None:"},
         (
             "tests/operations/delivery/test_recheck_at_claim.py::test_the_approver_must_still_have_the_pe"
@@ -131,19 +131,19 @@ APPROVALS = (
     ),
     Safeguard(
         "an approval of the preparer counts for nothing at the claim",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_people",
         {"entitled[approve] - {operation.preparer_id}": "entitled[approve]"},
         ("tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_by_the_preparer_is_ignored"),
     ),
     Safeguard(
         "an approval of other content counts for nothing at the claim",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_people",
         {"[one for one in approvals if one.digest == operation.digest]": "approvals"},
         ("tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_of_other_content_is_ignored"),
     ),
     Safeguard(
         "who released is still entitled at the claim",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_people",
         {"    if releaser.pk not in entitled[RELEASE]:": "    if releaser is None:"},
         (
             "tests/operations/delivery/test_recheck_at_claim.py::test_the_releaser_must_still_have_the_pe"
@@ -152,7 +152,7 @@ APPROVALS = (
     ),
     Safeguard(
         "a release by the preparer is none at the claim",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_people",
         {"    _check_other_person(releaser, operation)\n": ""},
         "tests/operations/delivery/test_recheck_at_claim.py::test_a_release_by_the_preparer_is_invalid",
     ),

@@ -150,7 +150,7 @@ BATCHES = (
     Safeguard(
         "an old order releases nothing",
         "backoffice.operations.policy:check_second_factor",
-        {" and clock.now() - second_factor_at <= within": ""},
+        {"        and timedelta() <= clock.now() - second_factor_at <= within\n": ""},
         f"{_BULK}::test_an_old_order_releases_nothing",
     ),
     Safeguard(

@@ -104,8 +104,8 @@ ONE_PERSON = (
     ),
     Safeguard(
         "after its approver left the group an operation is not claimed",
-        "backoffice.operations.policy:check_may_send",
-        {"    if not approval_progress(operation, counted).is_complete:\n": "    if release is None:\n"},
+        "backoffice.operations.policy:_check_complete",
+        {"    if not approval_progress(operation, counted).is_complete:\n": "    if counted is None:\n"},
         f"{_MEANWHILE}::test_an_approval_does_not_count_at_the_claim_after_a_change_of_its_approver"
         "[leaves_the_group-approvals_missing]",
     ),
@@ -130,7 +130,7 @@ ONE_PERSON = (
     ),
     Safeguard(
         "a row is not claimed after the approver of its batch lost the role",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_people",
         {"    if len(counted) < operation.approvals_needed:": "    if counted is None:"},
         f"{_MEANWHILE}::test_a_row_is_not_claimed_after_the_approver_of_its_batch_lost_the_role",
     ),

@@ -52,7 +52,7 @@ POLICIES = (
     ),
     Safeguard(
         "the levels hold at the claim",
-        "backoffice.operations.policy:check_may_send",
+        "backoffice.operations.policy:_check_complete",
         {
             (
                 "    if not approval_progress(operation, counted).is_complete:\n"

@@ -72,6 +72,13 @@ PROOF = (
         ),
     ),
     Safeguard(
+        "a response names no transaction from before the request",
+        "backoffice.operations.delivery.record:_without_older_transaction",
+        {"    if not named or not was_listed_before(attempt, named):\n": "    if named or not named:\n"},
+        "tests/operations/outcome/test_rejected_candidates.py"
+        "::test_a_response_naming_a_transaction_from_before_the_request_proves_nothing",
+    ),
+    Safeguard(
         "an id that is too long to be kept is not taken",
         "backoffice.operations.matching:_mismatch",
         {

@@ -427,6 +427,12 @@ RECORD = (
         "tests/audit/test_verification.py::test_a_change_of_any_column_is_detected",
     ),
     Safeguard(
+        "the log is verified: no text is read in two ways",
+        "backoffice.audit.verification:_entry_fault",
+        {"    if _reads_in_two_ways(entry):\n": "    if not entry:\n"},
+        "tests/audit/test_verification.py::test_a_text_that_queries_read_otherwise_than_python_is_detected",
+    ),
+    Safeguard(
         "the log is verified: order",
         "backoffice.audit.verification:_entry_fault",
         {'    if entry["previous_hash"] != previous_hash:\n': '    if not entry["previous_hash"]:\n'},

@@ -445,6 +445,20 @@ SENDING = (
         "::test_an_incident_that_calls_it_executed_stops_a_release_that_waits",
     ),
     Safeguard(
+        "what repeats a payment that an open incident calls executed is not sent",
+        "backoffice.operations.policy:_check_not_paid",
+        {"    if about:\n": "    if about is None:\n"},
+        "tests/operations/reconciliation/test_later_contradictions.py"
+        "::test_a_payment_that_failed_and_is_executed_after_all_is_not_paid_again",
+    ),
+    Safeguard(
+        "a code that the provider calls used is followed by no other",
+        "payments_gateway.transport:Transport.send_once",
+        {"        if reader.is_repeat(rejection):\n": "        if not rejection:\n"},
+        "tests/operations/delivery/test_managed_codes.py"
+        "::test_a_code_that_the_provider_calls_used_is_followed_by_no_other",
+    ),
+    Safeguard(
         "a similar transaction that no operation explains stops the release",
         "backoffice.operations.delivery.send:preflight_read",
         {"    look_alikes.check_none_new(release, kind, payload, watermark)\n": ""},
