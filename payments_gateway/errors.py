@@ -107,7 +107,13 @@ class RejectedError(GatewayError):
 
 
 class OtpRejectedError(RejectedError):
-    """The one-time code was missing, wrong or expired."""
+    """The one-time code was missing, wrong, used or expired.
+
+    `is_used` says that it arrived before, and that codes are accepted once. If it was made for this request alone, the
+    request may have arrived twice, and been executed: then the outcome is unknown to the caller.
+    """
+
+    is_used = False
 
 
 class InsufficientFundsError(RejectedError):

@@ -262,7 +262,7 @@ class ResponseReader:
         return self._kind(message)(message, self._response.status, self._excerpt)
 
     def is_repeat(self, rejection: errors.RejectedError) -> bool:
-        """Whether it says that this very request may have arrived before, and so may have been executed."""
+        """Whether it says that the request, its reference or its one-time code arrived before."""
         if isinstance(rejection, errors.OtpRejectedError) and not self._profile.otp_single_use:
             return False
         return re.search(self._profile.repeat_pattern, rejection.message, re.IGNORECASE) is not None

@@ -26,7 +26,13 @@ from payments_gateway.connection import (
     exchange,
     open_session,
 )
-from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError, ReadFailedError
+from payments_gateway.errors import (
+    GatewayError,
+    NotSentError,
+    OtpRejectedError,
+    OutcomeUnknownError,
+    ReadFailedError,
+)
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import NOT_AS_SPECIFIED, first_problem
 from payments_gateway.money import UnreadableError, dumps
@@ -45,8 +51,8 @@ _NO_PROOF = _(
     "The provider responded with HTTP {status}, which does not show whether the request was executed."
 )
 _MAY_BE_REPEAT = _(
-    "The provider responded with HTTP {status}: it had received this request, or its one-time code, before. A proxy "
-    "may have sent the request twice, so it may have been executed."
+    "The provider responded with HTTP {status}: it had received this request before. A proxy may have sent it twice, "
+    "so it may have been executed."
 )
 _UNREADABLE = _("The provider responded with HTTP {status}: a response that cannot be read ({why}).")
 _UNREADABLE_AT = _(
@@ -132,7 +138,8 @@ class Transport:
 
         Raises NotSentError or RejectedError when it is proven that nothing was executed, OutcomeUnknownError
         otherwise. A success status whose body has `success: false` proves neither, nor does a rejection which says that
-        the request arrived before.
+        the request arrived before. A used one-time code is an OtpRejectedError: only the caller knows whether it was
+        made for this request alone.
         """
         request = self._prepare(method, path, query=query, body=body, endpoint=endpoint)
         with open_session(self._config.ca_file) as session:
@@ -144,7 +151,9 @@ class Transport:
         if rejection is None:
             raise reader.failure(OutcomeUnknownError, _NO_PROOF)
         if reader.is_repeat(rejection):
-            raise reader.failure(OutcomeUnknownError, _MAY_BE_REPEAT)
+            if not isinstance(rejection, OtpRejectedError):
+                raise reader.failure(OutcomeUnknownError, _MAY_BE_REPEAT)
+            rejection.is_used = True
         raise rejection
 
     def close(self) -> None:

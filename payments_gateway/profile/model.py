@@ -475,9 +475,9 @@ class ProviderProfile(BaseModel):
         REPEAT_PATTERN,
         "unknown",
         _ERRORS_SECTION,
-        "Pattern of a rejection that says that the request, its reference or its one-time code arrived before. "
-        "Countersign sends each once, so a proxy may have sent the request twice, and executed the first one: the "
-        "outcome is unknown. Codes that are accepted repeatedly (`otp_single_use`) prove a rejection as usual.",
+        "Pattern of a rejection that says that the request, its reference or its one-time code arrived before. A proxy "
+        "may then have sent the request twice, and the first one was executed: the outcome is unknown. Not of typed "
+        "codes, which a person may have used elsewhere, nor of those accepted repeatedly (`otp_single_use`).",
     )
     rejection_statuses: Table[ClientErrorStatus, RejectionKind] = _point(
         {

@@ -453,10 +453,17 @@ SENDING = (
     ),
     Safeguard(
         "a code that the provider calls used is followed by no other",
-        "payments_gateway.transport:Transport.send_once",
-        {"        if reader.is_repeat(rejection):\n": "        if not rejection:\n"},
+        "backoffice.operations.delivery.send:make_request",
+        {"            if claim.otp_step is None or not exc.is_used:\n": "            if exc is not None:\n"},
         "tests/operations/delivery/test_managed_codes.py"
         "::test_a_code_that_the_provider_calls_used_is_followed_by_no_other",
+    ),
+    Safeguard(
+        "a refusal of a request that arrived before proves nothing",
+        "payments_gateway.transport:Transport.send_once",
+        {"            if not isinstance(rejection, OtpRejectedError):\n": "            if not rejection:\n"},
+        "tests/payments_gateway/transport/test_money_calls.py"
+        "::test_a_refusal_of_a_request_that_arrived_before_proves_nothing",
     ),
     Safeguard(
         "a similar transaction that no operation explains stops the release",

@@ -15,6 +15,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.web.formatting import stored_error
 from backoffice.operations.delivery.release import enqueue_next, renew_release
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import OutdatedError, SendReceipt
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
@@ -237,18 +238,21 @@ def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
         reason = {"closing_reason": result.response} if result.status == Status.FAILED else {}
         transition(operation, result.status, **reason)
     _audit(result.action, operation, attempt, result)
-    _compare_answer(operation, result)
+    _compare_response(operation, result)
     if result.outcome == Outcome.OTP_REJECTED:
         renew_release(operation, attempt)
     enqueue_next(attempt.balance)  # of another amount, if the transaction is still not known
 
 
-def _compare_answer(operation: Operation, result: SendResult) -> None:
-    """Raise an incident if the provider's answer shows that it created something else than was approved."""
+def _compare_response(operation: Operation, result: SendResult) -> None:
+    """Raise an incident if the provider's response shows that it created something else than was approved."""
     if not result.result:
         return
-    kind, payload = read_content(operation)
-    if differences := kind.answer_differences(payload, result.result):
+    try:
+        kind, payload = read_content(operation)
+    except ContentUnreadableError:
+        return  # altered since it was sent, which has an incident of its own; the response is recorded all the same
+    if differences := kind.response_differences(payload, result.result):
         evidence = {"differences": differences}
         incidents.raise_incident(operation, kind=IncidentKind.RECORD_MISMATCH, evidence=evidence)
 

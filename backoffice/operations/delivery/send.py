@@ -53,10 +53,20 @@ from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, RecordFault, responses_sentence
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Status
-from payments_gateway import GatewayError, NotSentError, write_only_while
+from payments_gateway import (
+    GatewayError,
+    NotSentError,
+    OtpRejectedError,
+    OutcomeUnknownError,
+    write_only_while,
+)
 
 logger = logging.getLogger(__name__)
 PAUSED = gettext_noop("Payments were paused before sending began. Nothing was sent.")
+CODE_USED = gettext_noop(
+    "The provider responded with HTTP {status}: it had received this one-time code before. The code was made for this "
+    "request alone, so a proxy may have sent the request twice, and it may have been executed."
+)
 DATABASE_GONE = gettext_noop("The database connection was lost before sending began. Nothing was sent.")
 # How long the provider's list may be read before sending. Reading takes that long only if the mirror is far behind, so
 # that transactions of days have to be read.
@@ -332,6 +342,11 @@ def make_request(claim: SendClaim) -> SendResult:
             if start.refusal is None:
                 raise
             raise start.refusal from exc
+        except OtpRejectedError as exc:
+            # A person may have used a typed code elsewhere. A managed code is made for this request alone.
+            if claim.otp_step is None or not exc.is_used:
+                raise
+            raise OutcomeUnknownError.of(CODE_USED, exc.status, exc.body_excerpt) from exc
 
     return send_and_classify(send)
 

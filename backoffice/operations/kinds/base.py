@@ -430,7 +430,7 @@ class OperationKind(ABC, Generic[P]):
         """
         return {}
 
-    def answer_differences(self, payload: P, result: dict[str, str]) -> list[Difference]:
+    def response_differences(self, payload: P, result: dict[str, str]) -> list[Difference]:
         """Where the provider created something else than was approved, by the receipt's result."""
         return []
 

@@ -424,7 +424,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         """
         return None
 
-    def answer_differences(self, payload: PaymentPayload, result: dict[str, str]) -> list[Difference]:
+    def response_differences(self, payload: PaymentPayload, result: dict[str, str]) -> list[Difference]:
         """In a currency, or in an amount that was approved. What the provider leaves out is no difference."""
         found = []
         for name, prefix in ((MatchField.PAY_IN, "incoming"), (MatchField.PAYOUT, "outgoing")):

@@ -29,6 +29,7 @@ REFUSALS: list[tuple[int, str, type[RejectedError]]] = [
     (400, "token is required", OtpRejectedError),
     (401, "Token has expired", OtpRejectedError),
     (400, "Wrong TOTP", OtpRejectedError),
+    (422, "The authenticator token was already used", OtpRejectedError),
     (400, "token is not valid or has already been used", OtpRejectedError),
     (400, "One-time password incorrect", OtpRejectedError),
     (429, "Too many OTP attempts", OtpRejectedError),
@@ -138,9 +139,6 @@ def test_a_refusal_possible_after_execution_proves_nothing(
 @pytest.mark.parametrize(
     "words",
     [
-        "token has already been used",
-        "The authenticator token was already used",
-        "Invalid OTP: already used",
         "Duplicate transaction",
         "This reference was already processed",
         "reference has been used by another payment",
@@ -150,7 +148,7 @@ def test_a_refusal_possible_after_execution_proves_nothing(
 def test_a_refusal_of_a_request_that_arrived_before_proves_nothing(
     serve: Serve, gateway: Gateway, status: int, words: str
 ) -> None:
-    """The request is made once and carries a code of its own, so a proxy may have sent it twice."""
+    """The request is made once, so a proxy may have sent it twice."""
     server = serve(stub.answer(status, {"success": False, "message": words}))
     error = refused(gateway(server.url))
     assert type(error) is OutcomeUnknownError
@@ -158,10 +156,25 @@ def test_a_refusal_of_a_request_that_arrived_before_proves_nothing(
     assert len(server.requests) == 1
 
 
-def test_a_used_code_is_refused_where_codes_are_accepted_repeatedly(serve: Serve, gateway: Gateway) -> None:
-    server = serve(stub.answer(400, {"success": False, "message": "token has already been used"}))
-    profile = ProviderProfile(otp_single_use=False)
-    assert type(refused(gateway(server.url, profile=profile))) is OtpRejectedError
+@pytest.mark.parametrize(
+    ("words", "is_used"),
+    [
+        ("token has already been used", True),
+        ("Invalid OTP: already used", True),
+        ("token is not valid or has already been used", False),
+        ("Wrong TOTP", False),
+    ],
+)
+@pytest.mark.parametrize("otp_single_use", [True, False])
+def test_a_used_code_is_known_as_such_where_codes_are_accepted_once(
+    serve: Serve, gateway: Gateway, words: str, is_used: bool, otp_single_use: bool
+) -> None:
+    """Only the caller knows whether the code was made for this request alone."""
+    server = serve(stub.answer(400, {"success": False, "message": words}))
+    profile = ProviderProfile(otp_single_use=otp_single_use)
+    error = refused(gateway(server.url, profile=profile))
+    assert isinstance(error, OtpRejectedError)
+    assert error.is_used is (is_used and otp_single_use)
 
 
 @pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
