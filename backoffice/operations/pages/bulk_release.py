@@ -144,7 +144,9 @@ def confirm(request: StaffRequest) -> HttpResponse:
         form = BulkReleaseForm(request=request, asks_for_code=asks, initial={"submission": uuid4()})
         return _confirmation(request, selection, form)
     form = BulkReleaseForm(request.POST, request=request, asks_for_code=asks)
-    if form.is_valid() and request.POST.get("selection") != selection.digest:
+    form.full_clean()
+    # Said beside every other error, as the page that reports it has the new list.
+    if request.POST.get("selection") != selection.digest:
         form.add_error(None, gettext("The list has changed. Nothing was sent; check it again, then confirm."))
     if not form.is_valid() or not selection.operations:
         return _confirmation(request, selection, form, status=422)

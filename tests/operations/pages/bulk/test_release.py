@@ -351,6 +351,19 @@ def test_what_debits_no_balance_does_not_lengthen_the_queue_of_its_currency(
     assert expected_seconds([payment]) == 0
 
 
+def test_a_list_that_has_changed_is_reported_beside_what_is_missing_in_the_form(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    """Otherwise only the code would be corrected, on a page that has another list."""
+    factories.approved(preparer, approver)
+    page = as_approver.get(SEND)
+    factories.approved(preparer, approver)
+    answer = as_approver.post(SEND, {"submission": str(uuid4()), **hidden(page), "otp": ""})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors.keys() == {"otp", "__all__"}
+    assert "The list has changed" in text_of(answer)
+
+
 def test_a_list_that_has_changed_is_shown_again_and_nothing_is_sent(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
