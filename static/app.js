@@ -40,7 +40,7 @@ document.addEventListener("keydown", (event) => {
     search.focus();
     search.select();
   }
-  const named = document.querySelector(`:is(a, details, form, summary)[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
+  const named = document.querySelector(`:is(a, button, details, form, summary)[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
   if (named) {
     event.preventDefault();
     if (event.key === "?" && palette) import(palette.dataset.module).then((module) => module.showShortcuts(named.href));
