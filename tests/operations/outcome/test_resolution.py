@@ -52,6 +52,21 @@ def test_executed_closes_with_the_status_of_the_transaction(
     assert attempt.closed_at is not None
 
 
+@pytest.mark.parametrize("choice", ["executed", "not_executed"])
+def test_the_sheet_to_print_names_the_resolution(
+    provider: StubProvider,
+    review: Operation,
+    preparer: User,
+    approver: User,
+    as_approver: Client,
+    choice: str,
+) -> None:
+    shows(provider, record("T-7", "fullfiled"))
+    resolved(review, preparer, approver, choice, *(["T-7"] if choice == "executed" else []))
+    sheet = text_of(as_approver.get(f"/operations/{review.pk}/receipt/"))
+    assert sheet.count(Operation.objects.get(kind="resolution").reference) == 1
+
+
 def test_not_executed_closes_as_failed(review: Operation, preparer: User, approver: User) -> None:
     closed = resolved(review, preparer, approver, "not_executed")
     attempt = Attempt.objects.get()
