@@ -208,17 +208,22 @@ def test_a_page_of_the_draft_overwrites_nothing_that_was_changed_in_another_wind
 ) -> None:
     for kind in ("transfer", "withdrawal", "conversion"):
         as_administrator.post(f"{DRAFT}rules/new/", {"kinds": [kind], "needed1": "2"})
-    first_rule, rules, requirements = (
+    first_rule, rules, requirements, lists = (
         {"shown": as_administrator.get(f"{DRAFT}{part}").context["shown"]}
-        for part in ("rules/1/", "", "recipients/")
+        for part in ("rules/1/", "", "recipients/", "lists/")
     )
     as_administrator.post(f"{DRAFT}rules/1/move/", {"to": "down", **rules})
     as_administrator.post(f"{DRAFT}recipients/", {"approved_only": ["transfer"], **requirements})
+    as_administrator.post(LISTS, {"time_zone": "Asia/Tokyo", **lists})
     before = page(as_administrator, DRAFT)
     for stale in ("rules/1/move/", "rules/3/move/"):
         answer = as_administrator.post(DRAFT + stale, {"to": "remove", **rules}, follow=True)
         assert "The draft was changed in another window. Nothing was changed now." in text(answer)
-    for stale, typed in (("rules/1/", {**first_rule, "needed1": "3"}), ("recipients/", requirements)):
+    for stale, typed in (
+        ("rules/1/", {**first_rule, "needed1": "3"}),
+        ("recipients/", requirements),
+        ("lists/", {**lists, "time_zone": "Africa/Lagos"}),
+    ):
         for _ in range(2):
             answer = as_administrator.post(DRAFT + stale, typed)
             assert answer.status_code == 422

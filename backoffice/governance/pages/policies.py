@@ -276,12 +276,13 @@ def edit_lists(request: StaffRequest) -> HttpResponse:
     """Edit the lists of recipients and the time zone. "Add another" saves, and opens the form again."""
     edited = read_draft(request)
     form = ListsForm(request.POST or None, document=edited.document)
+    shown = _shown_by(request, form, digest_of_part(edited.document, "time_zone"))
     if form.is_valid():
         keep_draft(request, edited, time_zone=form.cleaned_data["time_zone"], lists=form.lists)
         again = "again" in request.POST
         return redirect("governance:policy_lists" if again else "governance:policy_draft")
     status = 422 if form.is_bound else 200
-    return render(request, "governance/policy_lists.html", {"form": form}, status=status)
+    return render(request, "governance/policy_lists.html", {"form": form, "shown": shown}, status=status)
 
 
 @require_http_methods(["GET", "POST"])
