@@ -10,24 +10,25 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db.models import TextChoices
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict
 
 from backoffice.accounts.groups import active_groups, groups_of
 from backoffice.accounts.models import AuthenticatorDevice, StaffGroup, User
-from backoffice.accounts.roles import Role
+from backoffice.accounts.roles import PERMISSIONS, Role
 from backoffice.accounts.setup_links import HandoverProgress, handover_progress
 from backoffice.accounts.staff import role_names
 from backoffice.core.web.forms import reason_field
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.kinds.form_fields import OneLineField
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.kinds.staffing import NEW_PERSON, Staffing, check_staffing
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
 from backoffice.operations.refusals.codes import Refusal
-from backoffice.operations.states import Status
+from backoffice.operations.states import BEFORE_SENDING, Status
 
 
 class StaffChange(TextChoices):
@@ -466,6 +467,16 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
             found.append(
                 gettext("Confirm with the person, by telephone or in person, that they asked for this.")
             )
+        if payload.change == StaffChange.RIGHTS and (count := _stranded_operations(payload)):
+            found.append(
+                ngettext(
+                    "{n} operation that this person prepared is not sent yet, and then can be neither approved nor "
+                    "sent.",
+                    "{n} operations that this person prepared are not sent yet, and then can be neither approved nor "
+                    "sent.",
+                    count,
+                ).format(n=count)
+            )
         if {Role.PREPARER, Role.APPROVER} <= set(payload.roles) and payload.new_roles:
             found.append(gettext("This person can prepare and approve, but not both for the same operation."))
         return found
@@ -489,6 +500,17 @@ def _others_of_the_name(payload: StaffChangePayload) -> list[str]:
     """The addresses of the active accounts that have the name of the person to be invited."""
     others = User.objects.filter(is_active=True, full_name__iexact=payload.full_name)
     return list(others.exclude(email=payload.email).order_by("email").values_list("email", flat=True))
+
+
+def _stranded_operations(payload: StaffChangePayload) -> int:
+    """How many operations of this person need a permission of the preparer that the change takes away."""
+    before, after = (
+        {name for role, names in PERMISSIONS.items() if role in roles for name in names}
+        for roles in (payload.roles_before, payload.roles)
+    )
+    kinds = [kind.name for kind in KINDS.values() if kind.permission in before - after]
+    waiting = Operation.objects.filter(preparer=payload.person, kind__in=kinds, status__in=BEFORE_SENDING)
+    return waiting.count() if kinds else 0
 
 
 def _rights_facts(payload: StaffChangePayload) -> Facts:

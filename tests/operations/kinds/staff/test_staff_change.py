@@ -674,6 +674,17 @@ def test_an_invitation_with_the_name_of_another_person_is_warned_of(
     assert kind.cautions(payload.model_copy(update={"email": "other@countersign.example"})) == []
 
 
+def test_who_loses_the_role_of_a_preparer_with_open_operations_is_warned_of(
+    administrator: User, preparer: User, approver: User
+) -> None:
+    kind, open_one = StaffChangeKind(), factories.prepared(preparer)
+    [caution] = kind.cautions(changes.rights(preparer, Role.AUDITOR))
+    assert caution.startswith("1 operation that this person prepared is not sent yet")
+    assert kind.cautions(changes.rights(preparer, Role.PREPARER, Role.AUDITOR)) == []
+    approvals.cancel_operation(open_one.pk, actor=preparer)
+    assert kind.cautions(changes.rights(preparer, Role.AUDITOR)) == []
+
+
 INVITATION_FORM = {
     "change": "invite",
     "typed": "1",
