@@ -69,8 +69,12 @@ RECORD = (
     ),
     Safeguard(
         "a status is resolved as the provider shows it then",
-        "backoffice.operations.outcome.resolution:_check_meaning_unchanged",
-        {"    if statuses.get(seen.transaction_id) != seen.status:\n": "    if not statuses:\n"},
+        "backoffice.operations.outcome.resolution:_check_evidence_unchanged",
+        {
+            (
+                "    if seen is not None and (current is None or current.status != seen.status):\n"
+            ): "    if seen is not None and current is None:\n"
+        },
         (
             "tests/operations/outcome/test_resolved_as_transaction.py::test_a_status_changed_since_the_pr"
             "oposal_is_not_applied"

@@ -3,6 +3,7 @@ approval. Never sends.
 """
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext_noop
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
@@ -32,7 +33,7 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import ClosingReason, ResponseCode, coded
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import Outcome, Status
-from payments_gateway import GatewayError
+from payments_gateway import GatewayError, ReadFailedError
 
 _OUTCOMES = {
     ResolvedOutcome.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
@@ -48,7 +49,7 @@ def check_evidence(payload: ResolutionPayload) -> None:
     if payload.attempt is None:
         _check_payment(payload)
     else:
-        _check_meaning_unchanged(payload)
+        _check_evidence_unchanged(payload)
 
 
 def _check_payment(payload: ResolutionPayload) -> None:
@@ -68,20 +69,30 @@ def _check_payment(payload: ResolutionPayload) -> None:
         )
 
 
-def _check_meaning_unchanged(payload: ResolutionPayload) -> None:
-    """Check that the provider's list still shows the transaction status that the resolution interprets."""
+def _check_evidence_unchanged(payload: ResolutionPayload) -> None:
+    """Check that the provider's list still shows the transaction that the resolution rests on, or still does not.
+
+    Hours may pass between the two people. A status that changed since would close the operation wrongly.
+    """
     _, attempt = open_attempt(payload.operation)
-    seen = payload.transaction
-    if attempt is None or seen is None or payload.meaning is None:
+    claimed = payload.claimed
+    seen = claimed.shown if claimed else payload.transaction
+    transaction_id = claimed.transaction_id if claimed else seen and seen.transaction_id
+    if attempt is None or not transaction_id:
         return
+    since = attempt.received_id_search_from if claimed else attempt.search_from
     try:
-        listed = provider_list.transactions_since(attempt.operation.currency, attempt.search_from)
+        listed = provider_list.transactions_since(attempt.operation.currency, since)
+        current = next((one for one in listed.records if one.transaction_id == transaction_id), None)
+        if current is None and not listed.is_complete:
+            raise ReadFailedError.of(gettext_noop("There was no time left for the request."))
     except GatewayError as exc:
         raise CannotResolveError(Refusal.LIST_UNREADABLE, **stored_error(exc)) from exc
-    statuses = {record.transaction_id: record.status for record in listed.records}
-    if statuses.get(seen.transaction_id) != seen.status:
+    if seen is None and current is not None:
+        raise CannotResolveError(Refusal.RECORD_LISTED_AGAIN, transaction=transaction_id)
+    if seen is not None and (current is None or current.status != seen.status):
         raise CannotResolveError(
-            Refusal.RECORD_CHANGED, transaction=seen.transaction_id, status=seen.quoted_status
+            Refusal.RECORD_CHANGED, transaction=transaction_id, status=seen.quoted_status
         )
 
 

@@ -489,6 +489,10 @@ class Refusal(TextChoices):
             "check it again."
         ),
     )
+    RECORD_LISTED_AGAIN = (
+        "record_listed_again",
+        _("The provider lists transaction {transaction} again. Nothing was changed; check it again."),
+    )
     OUTCOME_KNOWN = (
         "outcome_known",
         _("The status of {reference} is already “{status}”. Nothing was changed."),

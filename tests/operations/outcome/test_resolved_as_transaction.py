@@ -136,6 +136,33 @@ def test_a_status_changed_since_the_proposal_is_not_applied(
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
+@pytest.mark.parametrize("choice", ["executed", "not_executed"])
+def test_a_transaction_that_failed_and_is_executed_by_the_approval_closes_nothing(
+    provider: StubProvider, review: Operation, preparer: User, approver: User, choice: str
+) -> None:
+    """Between the two people hours may pass. `failed` would hide the debit, and the payment be prepared again."""
+    if choice == "not_executed":
+        Attempt.objects.update(provider_transaction_id="T-7")
+    shows(provider, record("T-7", "failed"))
+    resolution = proposed(review, preparer, choice, "T-7" if choice == "executed" else "")
+    shows(provider, record("T-7"))
+    with pytest.raises(errors.CannotResolveError, match="no longer shows transaction T-7 as “failed”"):
+        factories.approve(resolution, approver)
+    assert reloaded(review).status == Status.REVIEW
+
+
+def test_a_transaction_that_vanished_and_is_listed_again_by_the_approval_closes_nothing(
+    provider: StubProvider, review: Operation, preparer: User, approver: User
+) -> None:
+    Attempt.objects.update(provider_transaction_id="T-7")
+    shows(provider)
+    resolution = proposed(review, preparer, "not_executed")
+    shows(provider, record("T-7"))
+    with pytest.raises(errors.CannotResolveError, match="lists transaction T-7 again"):
+        factories.approve(resolution, approver)
+    assert reloaded(review).status == Status.REVIEW
+
+
 @pytest.mark.parametrize(("status", "meaning"), [("completed", None), ("fulfilled", "failed")])
 def test_content_with_an_inconsistent_outcome_is_unreadable(
     provider: StubProvider, unknown: Operation, preparer: User, status: str, meaning: str | None
