@@ -231,9 +231,7 @@ class Refusal(TextChoices):
     )
     BATCH_PAUSED = (
         "batch_paused",
-        _(
-            "The batch of this operation is paused. Nothing was sent. Resume the batch, then send the operation."
-        ),
+        _("The batch of this operation is paused. Nothing was sent. Resume it, then send the operation."),
     )
     BATCH_CANCELLED = "batch_cancelled", _("The batch of this operation was cancelled. Nothing was sent.")
     BATCH_CLOSED = (
@@ -251,9 +249,7 @@ class Refusal(TextChoices):
     )
     CANNOT_RESOLVE = (
         "cannot_resolve",
-        _(
-            "This outcome can no longer be resolved in this way. Nothing was changed; check the operation again."
-        ),
+        _("This outcome can no longer be resolved in this way. Nothing was changed; check it again."),
     )
     NOT_IN_BULK = "not_in_bulk", _("This operation must be approved on its own page.")
     NOT_PAUSED = "not_paused", _("This pause has already ended. Nothing was changed.")
@@ -390,9 +386,7 @@ class Refusal(TextChoices):
     )
     DUPLICATE_NOT_IN_BULK = (
         "duplicate_not_in_bulk",
-        _(
-            "Possible duplicate: read the reason on the page of the operation, then approve the operation there."
-        ),
+        _("Possible duplicate: read the reason on the operation's page, then approve it there."),
     )
     TWO_APPROVALS_NOT_IN_BULK = (
         "two_approvals_not_in_bulk",
@@ -404,9 +398,7 @@ class Refusal(TextChoices):
     )
     ACKNOWLEDGEMENT_NOT_IN_BULK = (
         "acknowledgement_not_in_bulk",
-        _(
-            "A warning must be confirmed: read it on the page of the operation, then approve the operation there."
-        ),
+        _("A warning must be confirmed: read it on the operation's page, then approve it there."),
     )
     CAUTION_NOT_IN_BULK = (
         "caution_not_in_bulk",
