@@ -409,7 +409,7 @@ def test_a_batch_that_was_not_approved_is_prepared_again_where_its_rows_are_retr
     rejected = payouts.prepared(preparer, payouts.transfers(1, first=30))
     steps.put(rejected, Status.REJECTED)
     again = client.get(f"/operations/prepare/batch/?copy={rejected.pk}")
-    assert again["Location"] == "/operations/batches/files/"
+    assert again["Location"].partition("?")[0] == "/operations/batches/files/"
 
 
 def test_a_batch_that_expired_before_its_approval_is_retried(preparer: User) -> None:
