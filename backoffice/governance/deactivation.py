@@ -3,6 +3,8 @@
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext
 
 from backoffice.accounts import staff
@@ -63,9 +65,11 @@ def lost_approvals(user_id: int) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def stranded_operations(user_id: int) -> int:
-    """How many operations of this person could be neither approved nor sent once the account is deactivated."""
-    return Operation.objects.filter(preparer=user_id, status__in=BEFORE_SENDING).count()
+def people_with_open_operations() -> QuerySet[User]:
+    """All people, each with `stranded_operations`: how many could be neither approved nor sent after a deactivation."""
+    theirs = Operation.objects.filter(preparer=OuterRef("pk"), status__in=BEFORE_SENDING)
+    number = theirs.order_by().values("preparer").annotate(number=Count("pk")).values("number")
+    return User.objects.annotate(stranded_operations=Coalesce(Subquery(number), 0))
 
 
 @transaction.atomic

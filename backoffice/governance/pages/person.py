@@ -69,7 +69,7 @@ _ACTIONS: dict[str, tuple[Callable[..., User], object]] = {
 @permission_required((VIEW_TEAM, APPROVE_GOVERNANCE), raise_exception=True)
 def act(request: StaffRequest, pk: int, action: str) -> HttpResponse:
     """Deactivate the account, or end its sessions, after a confirmation."""
-    shown = get_object_or_404(User, pk=pk)
+    shown = get_object_or_404(deactivation.people_with_open_operations(), pk=pk)
     data = request.POST if request.method == "POST" else None
     form = OnePersonForm(data, request=request, requirements=DecisionRequirements())
     service, done = _ACTIONS[action]
@@ -91,7 +91,7 @@ def act(request: StaffRequest, pk: int, action: str) -> HttpResponse:
         "form": form,
         "action": action,
         "title": _title(action),
-        "stranded": deactivation.stranded_operations(pk) if action == "deactivate" and shown.is_active else 0,
+        "stranded": shown.is_active and vars(shown)["stranded_operations"],
         "lost": deactivation.lost_approvals(pk) if action == "deactivate" and shown.is_active else [],
     }
     return render(request, "governance/person_action.html", context, status=422 if form.is_bound else 200)
