@@ -59,7 +59,7 @@ def test_processes_recover_when_the_database_returns(
     wait_until(lambda: is_settled(first), "the sweeper is at work")
     with wire.away():
         operations = stage.released(*ONE_PER_BALANCE)
-        wait_until(lambda: "failed in the database" in product.log("sweeper"), "the sweeper misses it")
+        wait_until(lambda: "The database is unavailable" in product.log("sweeper"), "the sweeper misses it")
     recovered("database away", operations)
     compare_with_provider(stage.provider, "database away")
 
