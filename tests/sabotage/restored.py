@@ -174,12 +174,6 @@ RESTORED = (
         f"{_TESTS}test_a_release_that_cannot_be_read_is_deleted_with_an_entry",
     ),
     Safeguard(
-        "a lost attempt of unreadable content does not roll back the finding",
-        f"{_CHECK}:_log_lost",
-        {'.only("reference", "sentence")': ".all()"},
-        f"{_TESTS}test_a_release_that_cannot_be_read_is_deleted_with_an_entry",
-    ),
-    Safeguard(
         "what a journal proves is not sent after payments are resumed",
         f"{_CHECK}:_check_not_lost",
         {"raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)": "return"},

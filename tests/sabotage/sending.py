@@ -440,7 +440,7 @@ SENDING = (
     Safeguard(
         "what an open incident calls executed is not sent",
         "backoffice.operations.policy:_check_not_paid",
-        {"        raise errors.OperationError(Refusal.OPEN_INCIDENT)\n": "        pass\n"},
+        {"        raise errors.OperationError(Refusal.OPEN_INCIDENT)\n": "        return\n"},
         "tests/operations/pages/operation/test_reason_not_sent.py"
         "::test_an_incident_that_calls_it_executed_stops_a_release_that_waits",
     ),

@@ -275,9 +275,14 @@ def _as_late_result(result: SendResult) -> SendResult:
 
 
 def _without_older_transaction(attempt: Attempt, result: SendResult) -> SendResult:
-    """A response that names a transaction from before the request proves nothing: the list shows what became of it."""
+    """A response that names a transaction from before the request proves nothing: the list shows what became of it.
+
+    One that belongs to another attempt is left to `claim_transaction`: it is reported as a contradiction.
+    """
     named = result.transaction_id
     if not named or not was_listed_before(attempt, named):
+        return result
+    if Attempt.objects.filter(provider_transaction_id=named).exclude(pk=attempt.pk).exists():
         return result
     return replace(
         result,

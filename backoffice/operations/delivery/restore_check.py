@@ -471,7 +471,6 @@ def _write_reported(pause: Pause, reported: Reported, database: Line) -> None:
 
 def _log_lost(lost: Sequence[LostAttempt]) -> None:
     """Write to the audit log what is not to be sent again: every attempt that no response proves as not executed."""
-    # Only what names them, so that one whose content cannot be read does not roll back what was found.
     named = Operation.objects.only("reference", "sentence")
     operations = named.in_bulk({one.operation_id for one in lost})
     for one in lost:

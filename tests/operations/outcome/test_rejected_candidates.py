@@ -19,8 +19,9 @@ from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.matching import claim_transaction, find_match
+from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import CheckResult, ResponseCode, coded
+from backoffice.operations.models.reason_codes import CheckResult, IncidentKind, ResponseCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Outcome, Status
@@ -266,6 +267,7 @@ def test_a_response_naming_anothers_transaction_proves_nothing_and_is_reported(
     twin = sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-7"}}'))
     assert Operation.objects.get(pk=twin.pk).status == Status.UNKNOWN
     assert Entry.objects.filter(action=Action.OPERATION_CONTRADICTED, target_id=str(twin.pk)).exists()
+    assert Incident.objects.get().kind == IncidentKind.ID_RECEIVED_FOR_ANOTHER
 
 
 @pytest.mark.parametrize("status", ["fullfiled", "failed"])
