@@ -129,7 +129,7 @@ def test_redirects_are_not_followed(serve: Serve, gateway: Gateway, location: st
 def test_a_refusal_possible_after_execution_proves_nothing(
     serve: Serve, gateway: Gateway, status: int
 ) -> None:
-    server = serve(stub.answer(status, {"success": False, "message": "Duplicate transaction"}))
+    server = serve(stub.answer(status, {"success": False, "message": "No such account"}))
     error = refused(gateway(server.url))
     assert type(error) is OutcomeUnknownError
     assert ProviderProfile().uncertain_statuses[status] in str(error)
