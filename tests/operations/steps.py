@@ -93,7 +93,7 @@ def unreadable(preparer: User, **changes: Any) -> Operation:
 def before_the_log(act: Callable[[], object], *, after: str = "") -> Iterator[None]:
     """Let another connection commit this just before the block first locks the audit log, after such a statement.
 
-    For PostgreSQL: on SQLite nobody else commits while a transaction lasts.
+    For PostgreSQL only: SQLite has one writer at a time.
     """
     read = [] if after else [""]
 

@@ -319,7 +319,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
         released_by=str(release.released_by),
         **({"name_not_checked": preflight.name_not_checked} if preflight.name_not_checked else {}),
     )
-    if claimed.position > recorded + 1:  # somebody has changed something since the check
+    if claimed.position > recorded + 1:  # other entries were recorded since the check
         policy.check_may_still_send(operation, release)
     begin_by = _begin_by(release, attempt.started_at)
     # After the audit entry, as in every approval: two transactions that need both locks take them in one order.

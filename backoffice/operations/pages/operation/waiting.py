@@ -134,7 +134,7 @@ def waiting_of(
     if isinstance(required, OperationError):
         return Waiting([], "", 0, [], [], refusal=str(required))
     if operation.status == Status.PENDING and has_preparer_lost_permission(operation):
-        return Waiting([], "", 0, [], [])  # nobody can approve it, which the panel explains
+        return Waiting([], "", 0, [], [])  # it cannot be approved, and the panel says why
     is_whole = all(getattr(one, "still_entitled", True) for one in operation.approvals.all())
     if operation.status == Status.APPROVED and is_whole and required.levels == operation.required_levels:
         hold = required.hold
