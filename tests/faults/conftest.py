@@ -9,16 +9,20 @@ import uuid
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from django.conf import settings as django_settings
 from django.core.cache import cache
 from django.db import DatabaseError, connection
+from kombu import Connection
+from kombu.pools import producers
 from pytest_django import Settings
 from requests import RequestException
 
 from backoffice.accounts.models import StaffGroup, User
 from backoffice.accounts.roles import Role
+from backoffice.celery import app
 from tests import factories
 from tests.faults.harness.figures import FIGURES, CampaignFigures
 from tests.faults.harness.forked_workers import ForkedWorkers
@@ -118,7 +122,7 @@ def forked_workers(
 
 
 @pytest.fixture
-def provider(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> SandboxProcess:
+def provider(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> Iterator[SandboxProcess]:
     """The simulated provider behind the proxy, which accepts a one-time code repeatedly, with all caches
     cleared.
 
@@ -132,8 +136,9 @@ def provider(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> Sandbo
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4, settings.GATEWAY_PROFILE = route_to_the_provider(
         wire
     ).values()
-    settings.CELERY_BROKER_URL = "memory://"
-    return sandbox
+    # Not by the setting, which Celery reads once: in a process whose first message it is, it would hold for all tests.
+    with mock.patch.object(app.amqp, "_producer_pool", producers[Connection("memory://")]):
+        yield sandbox
 
 
 @pytest.fixture

@@ -7,13 +7,17 @@ Each race runs 20 times in the sample, 1,000 times in the whole campaign, or `RA
 import itertools
 import os
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 from django.core.cache import cache
+from kombu import Connection
+from kombu.pools import producers
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
+from backoffice.celery import app
 from backoffice.core import clock
 from backoffice.operations.models.operations import Attempt, Operation
 from tests import factories, stub_provider
@@ -30,9 +34,9 @@ def provider(settings: Settings) -> Iterator[StubProvider]:
     """A provider that creates a new transaction for each request."""
     cache.clear()
     numbers = itertools.count(1)
-    with stub_provider.running() as stub:
+    in_memory = mock.patch.object(app.amqp, "_producer_pool", producers[Connection("memory://")])
+    with stub_provider.running() as stub, in_memory:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
-        settings.CELERY_BROKER_URL = "memory://"
         stub.answer_post = lambda: (200, f'{{"data": {{"transactionId": "T-{next(numbers)}"}}}}')
         yield stub
 
