@@ -46,6 +46,17 @@ def test_the_page_lists_what_is_unmatched_and_all_on_request(
     assert "Unrecognised 1</a>" in shown
 
 
+def test_the_report_by_day_opens_with_the_period_and_the_currency_of_the_page(
+    as_auditor: Client, matched: Attempt
+) -> None:
+    shown = show(as_auditor, result="matched", since="2026-03-01", currency="NGN")
+    link = "/reports/reconciliation-by-day/?since=2026-03-01&amp;currency=NGN"
+    assert f'href="{link}"' in shown
+    opened = text_of(as_auditor.get(link.replace("&amp;", "&")))
+    assert 'value="2026-03-01"' in opened
+    assert '<option value="NGN" selected>' in opened
+
+
 @pytest.mark.parametrize(
     ("query", "is_there"),
     [

@@ -62,6 +62,11 @@ class ReconciliationFilterForm(ListFilterForm):
         values = self.cleaned_data
         return ReconciliationFilter(values["result"], values["currency"], values["since"], values["until"])
 
+    @property
+    def query_of_days(self) -> str:
+        """The filters of the sums by day, which have a column for each result. Call only on a valid form."""
+        return self._query_string(without=["result"])
+
 
 @require_safe
 @permission_required(kept.REQUIRED_PERMISSIONS, raise_exception=True)
