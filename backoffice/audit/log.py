@@ -1,11 +1,17 @@
-"""Append to the audit log. This is the only way to write to it; entries cannot be changed."""
+"""Append to the audit log, and read its entries for pages.
 
+`record` and `record_all` are the only way to write to it; entries cannot be changed.
+"""
+
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import connection, models
+from django.db import DataError, connection, models
+from django.db.models import QuerySet
 from django.utils import translation
 
 from backoffice.audit.actions import Action
@@ -13,6 +19,8 @@ from backoffice.audit.canonical import AuditError, plain, storable_text
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.core import clock
 from backoffice.core.web import request_context
+
+logger = logging.getLogger(__name__)
 
 SYSTEM = "Countersign"
 ANONYMOUS = "Someone not signed in"
@@ -147,3 +155,32 @@ def _target_members(target: models.Model | str | None) -> dict[str, str]:
         "target_id": str(target.pk),
         "target_label": storable_text(str(target)),
     }
+
+
+UNREADABLE = (ValueError, DataError)
+"""What loading an entry raises whose time or JSON Python cannot represent."""
+
+
+def read_entries(entries: QuerySet[Entry]) -> list[Entry]:
+    """These entries, in their order; in the place of each that cannot be read, one with its position alone
+    (`Entry.is_unreadable`).
+
+    One query. Only if an entry cannot be read, each is read by itself.
+    """
+    try:
+        return [_with_time(entry) for entry in entries]
+    except UNREADABLE as exc:
+        logger.warning("An entry of the audit log cannot be read: %s", exc)
+    return [_read_alone(position) for position in entries.values_list("position", flat=True)]
+
+
+def _read_alone(position: int) -> Entry:
+    try:
+        return _with_time(Entry.objects.get(position=position))
+    except UNREADABLE:
+        return Entry(position=position)
+
+
+def _with_time(entry: Entry) -> Entry:
+    """The entry; without its content if its time, which SQLite stores as text, was replaced by another text."""
+    return entry if isinstance(entry.at, datetime) else Entry(position=entry.position)

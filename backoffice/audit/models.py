@@ -64,7 +64,7 @@ class Entry(models.Model):
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether only its position is known, as its other columns cannot be read (`reading.read_entries`)."""
+        """Whether only its position is known, as its other columns cannot be read (`log.read_entries`)."""
         return self.at is None
 
     @property

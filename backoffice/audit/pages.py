@@ -16,8 +16,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from backoffice.audit.actions import Action
 from backoffice.audit.checkpoints import verify_log
+from backoffice.audit.log import read_entries
 from backoffice.audit.models import Entry
-from backoffice.audit.reading import read_entries
 from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
 from backoffice.core.web.pagination import paginate, queryset_reader
 

@@ -19,8 +19,8 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.canonical import GENESIS, canonical_time, digest
+from backoffice.audit.log import UNREADABLE
 from backoffice.audit.models import SENTENCES, ChainHead, Entry, hashed_members
-from backoffice.audit.reading import UNREADABLE
 from backoffice.core.web.formatting import code_sentence, exact_zoned_time, format_count
 
 CHUNK_SIZE = 2000

@@ -24,8 +24,8 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.rights import restriction_times
 from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.audit.log import read_entries
 from backoffice.audit.models import Entry
-from backoffice.audit.reading import read_entries
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.database.queries import Argument, CompiledQuery, composed_once
 from backoffice.core.web.formatting import in_words

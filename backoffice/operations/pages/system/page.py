@@ -20,8 +20,8 @@ from django.views.decorators.http import require_safe
 
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.checkpoints import DeliveryStatus, destination_states, public_keys
+from backoffice.audit.log import UNREADABLE
 from backoffice.audit.models import Entry, LastVerification
-from backoffice.audit.reading import UNREADABLE
 from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
 from backoffice.core.gateway import OtpMode, otp_mode
