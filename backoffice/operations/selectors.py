@@ -46,7 +46,7 @@ from backoffice.operations.models.batches import NEVER_APPROVED, BatchRow
 from backoffice.operations.models.holds import HolderChange, LookAlike
 from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Approval, Attempt, Operation
-from backoffice.operations.models.saved_items import FilteredList, SavedView
+from backoffice.operations.models.saved_views import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, VIEW
 from backoffice.operations.states import BEFORE_SENDING, IN_FLIGHT, Status
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect

@@ -6,7 +6,7 @@ search, metrics.
 
 from django.urls import path
 
-from backoffice.operations.models.saved_items import FilteredList
+from backoffice.operations.models.saved_views import FilteredList
 from backoffice.operations.monitoring import metrics
 from backoffice.operations.pages import (
     bulk,

@@ -35,7 +35,7 @@ from backoffice.operations.models import (
     otp,
     reconciliation,
 )
-from backoffice.operations.models.saved_items import SavedView
+from backoffice.operations.models.saved_views import SavedView
 from backoffice.operations.models.secret import Secret
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.models import PolicyVersion

@@ -7,5 +7,5 @@ from backoffice.operations.models import monitoring as monitoring
 from backoffice.operations.models import operations as operations
 from backoffice.operations.models import otp as otp
 from backoffice.operations.models import reconciliation as reconciliation
-from backoffice.operations.models import saved_items as saved_items
+from backoffice.operations.models import saved_views as saved_views
 from backoffice.operations.models import secret as secret

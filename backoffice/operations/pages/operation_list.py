@@ -40,7 +40,7 @@ from backoffice.operations.batches.summary import SHOWN_LABELS, has_open_rows, s
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Approval, Operation
-from backoffice.operations.models.saved_items import FilteredList
+from backoffice.operations.models.saved_views import FilteredList
 from backoffice.operations.policy import may_decide_any
 from backoffice.operations.selectors import (
     IS_OPEN,

@@ -21,7 +21,7 @@ from backoffice.core.web.forms import DatePreset, ListFilterForm, PageForm, quer
 from backoffice.ledger.forms import TransactionListForm
 from backoffice.operations import permissions
 from backoffice.operations.errors import SavedViewError
-from backoffice.operations.models.saved_items import FilteredList, SavedView
+from backoffice.operations.models.saved_views import FilteredList, SavedView
 from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.operations.selectors import saved_views_for
 

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import DatePreset, preset_days
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import SavedView
+from backoffice.operations.models.saved_views import SavedView
 from backoffice.operations.pages.saved_views import MAX_SAVED_VIEWS
 from tests.operations.steps import text_of
 

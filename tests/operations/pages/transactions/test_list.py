@@ -17,7 +17,7 @@ from backoffice.accounts.models import User
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions import volumes
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import SavedView
+from backoffice.operations.models.saved_views import SavedView
 from backoffice.operations.pages import transactions
 from tests import factories
 from tests.ledger.stored_transactions import AT, add_up, store, stored, unsaved

@@ -1,4 +1,4 @@
-"""What users save under a name: views of a list. They grant no right, they only narrow a list."""
+"""Saved views: the filters of a list under a name."""
 
 from django.db import models
 from django.http import QueryDict
