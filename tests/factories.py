@@ -15,7 +15,7 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import AuthenticatorDevice, User
-from backoffice.accounts.rights import AccountChange, BreakGlassChange
+from backoffice.accounts.restrictions import AccountChange, BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import SessionStore
 from backoffice.audit import log as audit

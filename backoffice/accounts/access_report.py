@@ -14,8 +14,8 @@ from uuid import UUID
 from django.db.models import FilteredRelation, JSONField, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Concat, Now
 
-from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccessReview, BreakGlassChange, RightsGrant
+from backoffice.accounts.models import AccessReview, User
+from backoffice.accounts.restrictions import BreakGlassChange, RightsGrant
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
 from backoffice.audit.models import Entry

@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 
 from backoffice.accounts import staff
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccountChange, BreakGlassChange
+from backoffice.accounts.restrictions import AccountChange, BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record

@@ -1,5 +1,5 @@
-"""Staff accounts and what people sign in with: groups, set-up links, authenticators, recovery codes, sessions, and the
-counts of refused sign-ins. Changes of accounts and access reviews are in `rights`.
+"""Staff accounts, groups, and what people sign in with: set-up links, authenticators, recovery codes and sessions. Also
+access reviews, and counts of refused sign-ins. Changes of accounts, which restrict people, are in `restrictions`.
 """
 
 import base64
@@ -27,14 +27,14 @@ from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
-from backoffice.accounts.rights import (
+from backoffice.accounts.restrictions import (
     Restriction,
     latest_restricting_changes,
     restrictions_of,
 )
 from backoffice.audit.canonical import canonical_time
 from backoffice.core.database.queries import split_texts
-from backoffice.core.database.writes import NEVER_DELETED
+from backoffice.core.database.writes import APPEND_ONLY, NEVER_DELETED
 from backoffice.core.encryption import EncryptedRow, SealedRow
 
 
@@ -351,9 +351,7 @@ class AuthenticatorDevice(EncryptedRow, SealedRow, TimestampMixin, ThrottlingMix
     ENCRYPTED_FIELD = "encrypted_seed"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="authenticators"
-    )
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="authenticators")
     name = models.CharField(max_length=64, default="Authenticator")
     encrypted_seed = models.BinaryField(editable=False)
     last_t = models.BigIntegerField(default=-1, editable=False)
@@ -453,9 +451,7 @@ class RecoveryCode(models.Model):
     `SECRET_KEY_FALLBACKS`.
     """
 
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes"
-    )
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="recovery_codes")
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     used_at = models.DateTimeField(null=True, editable=False)
@@ -476,6 +472,31 @@ class RecoveryCode(models.Model):
         """The hashes of this code with each valid key, the current key first."""
         letters = "".join(letter for letter in code.upper() if letter.isalnum())
         return _keyed_hashes("accounts.recovery", f"{user_id}:{letters}")
+
+
+class AccessReview(models.Model):
+    """A review of who may do what, signed off by two people. `rows` is the report that they agreed on."""
+
+    WRITES = APPEND_ONLY
+
+    operation = models.UUIDField(unique=True)
+    signed_at = models.DateTimeField()
+    prepared_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    approved_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)
+    rows = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-signed_at", "-pk")
+        constraints = [
+            models.CheckConstraint(
+                condition=~Q(prepared_by=F("approved_by")), name="access_review_by_two_people"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"access review of {self.signed_at:%Y-%m-%d}"
 
 
 class RefusedSignIns(models.Model):
@@ -517,11 +538,9 @@ class StaffSession(AbstractBaseSession):
     The primary key is the hash of the session's key.
     """
 
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="sessions"
-    )
+    user = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="sessions")
     device = models.ForeignKey(
-        "accounts.AuthenticatorDevice", null=True, on_delete=models.CASCADE, related_name="sessions"
+        AuthenticatorDevice, null=True, on_delete=models.CASCADE, related_name="sessions"
     )
     created_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()

@@ -20,9 +20,9 @@ from django.db.models import Exists, Model, OuterRef, QuerySet, Subquery, TextFi
 from django.db.models.functions import Cast, Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.accounts import rights
+from backoffice.accounts import restrictions
 from backoffice.accounts.models import AuthenticatorDevice, User
-from backoffice.accounts.rights import RESTRICTING, Restriction, RestrictionCause, restriction_times
+from backoffice.accounts.restrictions import RESTRICTING, Restriction, RestrictionCause, restriction_times
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.database.queries import composed_once
@@ -37,7 +37,7 @@ class Role(models.TextChoices):
     PREPARER = "Preparer", _("Preparer")
     APPROVER = "Approver", _("Approver")
     AUDITOR = "Auditor", _("Auditor")
-    ADMINISTRATOR = rights.ADMINISTRATOR, _("Administrator")
+    ADMINISTRATOR = restrictions.ADMINISTRATOR, _("Administrator")
 
 
 PERMISSIONS: dict[Role, set[str]] = {

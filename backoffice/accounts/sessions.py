@@ -24,7 +24,7 @@ from django.utils.functional import cached_property
 from django_htmx.middleware import HtmxDetails
 
 from backoffice.accounts.models import AuthenticatorDevice, StaffSession, User
-from backoffice.accounts.rights import latest_restricting_changes, restriction_times
+from backoffice.accounts.restrictions import latest_restricting_changes, restriction_times
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.core import clock

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef
 from backoffice.accounts import staff
 from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccountChange, BreakGlassChange, RightsGrant
+from backoffice.accounts.restrictions import AccountChange, BreakGlassChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

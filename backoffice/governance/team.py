@@ -24,9 +24,15 @@ from django.utils import timezone
 from backoffice.accounts.access_report import review_due_after
 from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
 from backoffice.accounts.groups import active_groups
-from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, StaffGroup, StaffSession, User
-from backoffice.accounts.rights import (
+from backoffice.accounts.models import (
     AccessReview,
+    AuthenticatorDevice,
+    GroupMembership,
+    StaffGroup,
+    StaffSession,
+    User,
+)
+from backoffice.accounts.restrictions import (
     AccountChange,
     BreakGlassChange,
     latest_restricting_changes,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from backoffice.accounts.rights import Restriction, RestrictionCause
+from backoffice.accounts.restrictions import Restriction, RestrictionCause
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.refusals.sentences import ANYBODY, sentence
 from backoffice.policies.document import Level

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import CharField, Q, Value
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import RestrictionCause, restriction_times
+from backoffice.accounts.restrictions import RestrictionCause, restriction_times
 from backoffice.accounts.roles import (
     active_administrators,
     may_now,

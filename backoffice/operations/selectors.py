@@ -31,7 +31,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import restriction_times
+from backoffice.accounts.restrictions import restriction_times
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core.database.queries import composed_once
 from backoffice.core.web.formatting import searched_amount

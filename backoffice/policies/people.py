@@ -12,7 +12,7 @@ from django.db.models import CharField, Exists, F, FilteredRelation, OuterRef, Q
 from django.db.models.functions import Cast, Now
 
 from backoffice.accounts.models import GroupMembership, StaffGroup, User
-from backoffice.accounts.rights import restriction_times
+from backoffice.accounts.restrictions import restriction_times
 from backoffice.accounts.roles import roles_with, users_with_permission
 from backoffice.core.database.queries import CompiledQuery, JoinedTexts, composed_once, split_texts
 from backoffice.policies.delegations import Delegation

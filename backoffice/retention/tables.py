@@ -11,7 +11,8 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts import models as accounts
-from backoffice.accounts.rights import AccessReview, BreakGlassChange, RightsGrant
+from backoffice.accounts.models import AccessReview
+from backoffice.accounts.restrictions import BreakGlassChange, RightsGrant
 from backoffice.api_keys.models import KnownKey, Rotation
 from backoffice.audit.models import ChainHead, CheckpointDestination, Entry, LastVerification
 from backoffice.core.models import (

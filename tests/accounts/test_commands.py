@@ -17,7 +17,7 @@ from pytest_django import Settings
 from backoffice.accounts import break_glass
 from backoffice.accounts.management.commands.staff import Command as StaffCommand
 from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
-from backoffice.accounts.rights import AccountChange, BreakGlassChange
+from backoffice.accounts.restrictions import AccountChange, BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
-from backoffice.accounts import rights
+from backoffice.accounts import restrictions
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS, Role, roles_with, users_with_permission
 from backoffice.accounts.sessions import SessionStore
@@ -54,7 +54,7 @@ def test_a_permission_given_to_a_role_in_the_database_is_ignored(
 
 
 def test_staff_changes_are_approved_by_the_role_that_recoveries_count() -> None:
-    assert roles_with("operations.approve_governance_change") == (rights.ADMINISTRATOR,)
+    assert roles_with("operations.approve_governance_change") == (restrictions.ADMINISTRATOR,)
 
 
 def test_a_deactivated_user_has_no_permissions(preparer: User) -> None:

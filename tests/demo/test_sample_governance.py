@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from backoffice.accounts.access_report import review_due_at
 from backoffice.accounts.groups import groups_of
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import restrictions_of
+from backoffice.accounts.restrictions import restrictions_of
 from backoffice.core import clock
 from backoffice.demo.people import ensure_people
 from backoffice.demo.sample_data import SampleOperations, new_sample_operations

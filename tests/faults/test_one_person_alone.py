@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from backoffice.accounts import setup_links
 from backoffice.accounts.models import StaffGroup, User
-from backoffice.accounts.rights import BreakGlassChange
+from backoffice.accounts.restrictions import BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.operations.batches import control, creation
 from backoffice.operations.errors import AccountRestrictedError

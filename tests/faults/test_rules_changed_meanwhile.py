@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from backoffice.accounts.groups import create_group
 from backoffice.accounts.models import StaffGroup, User
-from backoffice.accounts.rights import RightsGrant
+from backoffice.accounts.restrictions import RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from backoffice.accounts import staff
 from backoffice.accounts.models import SetupLink, User
-from backoffice.accounts.rights import BreakGlassChange
+from backoffice.accounts.restrictions import BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

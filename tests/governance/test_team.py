@@ -21,8 +21,8 @@ from django.utils import timezone
 from backoffice import settings as product_settings
 from backoffice.accounts import groups
 from backoffice.accounts.access_report import REVIEW_INTERVAL, RightKind, access_rows, report_digest
-from backoffice.accounts.models import AuthenticatorDevice, SetupLink, StaffSession, User
-from backoffice.accounts.rights import AccessReview, AccountChange, BreakGlassChange, RightsGrant
+from backoffice.accounts.models import AccessReview, AuthenticatorDevice, SetupLink, StaffSession, User
+from backoffice.accounts.restrictions import AccountChange, BreakGlassChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
 from backoffice.accounts.staff import create_staff
 from backoffice.audit.actions import Action

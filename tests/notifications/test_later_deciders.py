@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.groups import set_groups
 from backoffice.accounts.models import AuthenticatorDevice, User
-from backoffice.accounts.rights import AccountChange, RightsGrant
+from backoffice.accounts.restrictions import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
 from backoffice.core.models import LeaseRow

@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import BreakGlassChange
+from backoffice.accounts.restrictions import BreakGlassChange
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.web.formatting import local_time

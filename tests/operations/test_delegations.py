@@ -15,7 +15,7 @@ from django.utils import timezone, translation
 
 from backoffice.accounts.groups import set_groups
 from backoffice.accounts.models import Language, StaffGroup, User
-from backoffice.accounts.rights import AccountChange, RightsGrant
+from backoffice.accounts.restrictions import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

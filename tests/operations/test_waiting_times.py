@@ -7,7 +7,7 @@ from django.utils.html import strip_tags
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccountChange, RightsGrant
+from backoffice.accounts.restrictions import AccountChange, RightsGrant
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.delegation import check_delegation
 from backoffice.operations.models.operations import Operation

@@ -272,7 +272,7 @@ TEAM = (
     ),
     Safeguard(
         "who invited the second administrator alone does not acknowledge that",
-        "backoffice.accounts.rights:BreakGlassChange.is_about",
+        "backoffice.accounts.restrictions:BreakGlassChange.is_about",
         {"{self.user_id, self.invited_by_id}": "{self.user_id}"},
         f"{_TEAM}::test_neither_of_the_two_acknowledges_the_invitation",
     ),

@@ -15,7 +15,7 @@ from backoffice.accounts.access_report import (
     review_due_after,
     review_due_at,
 )
-from backoffice.accounts.rights import AccessReview
+from backoffice.accounts.models import AccessReview
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.governance.pages.team import VIEW_TEAM, shown_rights
 from backoffice.operations.kinds.access_review import AccessReviewKind

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access_report import access_rows
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import restrictions_of
+from backoffice.accounts.restrictions import restrictions_of
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.forms import reason_field

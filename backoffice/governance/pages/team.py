@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.access_report import AccessRow, RightKind
 from backoffice.accounts.groups import groups_of
 from backoffice.accounts.models import SetupLink, User
-from backoffice.accounts.rights import Restriction, restrictions_of
+from backoffice.accounts.restrictions import Restriction, restrictions_of
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.formatting import last_day, local_day, local_time

@@ -32,7 +32,7 @@ from django.db.models import (
 from django.db.models.functions import Cast, Coalesce, Now
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import restriction_times
+from backoffice.accounts.restrictions import restriction_times
 from backoffice.accounts.roles import may_now, users_with_permission
 from backoffice.core import clock
 from backoffice.core.cached_reads import cached_in_process

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.groups import groups_of, people_in
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import longest_restriction_hours
+from backoffice.accounts.restrictions import longest_restriction_hours
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_day

@@ -1,8 +1,7 @@
 """Sign off an access review, in the transaction of the last approval."""
 
 from backoffice.accounts.access_report import access_rows, stored_rows
-from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccessReview
+from backoffice.accounts.models import AccessReview, User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import BreakGlassChange
+from backoffice.accounts.restrictions import BreakGlassChange
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import plain

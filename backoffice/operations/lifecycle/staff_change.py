@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from backoffice.accounts import groups, setup_links, staff
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccountChange, RightsGrant
+from backoffice.accounts.restrictions import AccountChange, RightsGrant
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock

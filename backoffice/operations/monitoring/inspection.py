@@ -21,8 +21,8 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from backoffice.accounts.access_report import review_due_after
-from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccessReview, AccountChange, BreakGlassChange
+from backoffice.accounts.models import AccessReview, User
+from backoffice.accounts.restrictions import AccountChange, BreakGlassChange
 from backoffice.accounts.roles import active_administrators
 from backoffice.accounts.setup_links import links_to_pass_on
 from backoffice.audit.canonical import GENESIS

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
-from backoffice.accounts.rights import BreakGlassChange
+from backoffice.accounts.restrictions import BreakGlassChange
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.fields import EXACT
 from backoffice.ledger.mirror.state import synced_until

@@ -11,8 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.access_report import AccessRow, access_rows
-from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccessReview
+from backoffice.accounts.models import AccessReview, User
 from backoffice.api_keys.key_list import KeyRow, key_rows
 from backoffice.audit.models import Entry
 from backoffice.audit.pages import EntryFilterForm, find_entries

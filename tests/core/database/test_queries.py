@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from backoffice.accounts.models import StaffSession, User
-from backoffice.accounts.rights import AccountChange, RightsGrant
+from backoffice.accounts.restrictions import AccountChange, RightsGrant
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core import clock
 from backoffice.core.database.queries import Argument, CompiledQuery, composed_once

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import BreakGlassChange
+from backoffice.accounts.restrictions import BreakGlassChange
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations.approval.requirements import levels_of_many

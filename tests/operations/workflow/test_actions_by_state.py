@@ -11,7 +11,7 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccountChange, RightsGrant
+from backoffice.accounts.restrictions import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import OperationError

@@ -10,8 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
-from backoffice.accounts.models import User
-from backoffice.accounts.rights import AccessReview
+from backoffice.accounts.models import AccessReview, User
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.reports.definitions.catalogue import REPORTS

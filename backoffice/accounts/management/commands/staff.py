@@ -11,7 +11,7 @@ from django.urls import reverse
 from backoffice.accounts import break_glass, staff
 from backoffice.accounts.break_glass import ChangedAccount, ShellCommand
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import BreakGlassChange
+from backoffice.accounts.restrictions import BreakGlassChange
 from backoffice.accounts.roles import Role
 
 MAX_REASON_LENGTH = BreakGlassChange._meta.get_field("reason").max_length or 0

@@ -21,7 +21,7 @@ from django.utils.translation import get_language, gettext
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import does_not_extend_session
-from backoffice.accounts.rights import restriction_times
+from backoffice.accounts.restrictions import restriction_times
 from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.log import read_entries

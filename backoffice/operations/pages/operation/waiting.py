@@ -7,7 +7,7 @@ from datetime import datetime
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
-from backoffice.accounts.rights import longest_restriction_hours
+from backoffice.accounts.restrictions import longest_restriction_hours
 from backoffice.accounts.roles import Role, roles_with
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from backoffice.accounts import groups, setup_links, staff
 from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, SetupLink, StaffSession, User
 from backoffice.accounts.protection.lockout import WRONG_FOR_ACCOUNT_AND_ADDRESS
-from backoffice.accounts.rights import AccountChange, RightsGrant
+from backoffice.accounts.restrictions import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

@@ -1,5 +1,4 @@
-"""Records of account changes, by one person alone and by two people, the restrictions that follow from them for a time,
-and access reviews.
+"""What restricts a person for a time: changes of the account that one person made alone, and new rights that two gave.
 
 `models` imports this module, so its foreign keys name the user model by the setting.
 """
@@ -304,28 +303,3 @@ def latest_restricting_changes(person: str) -> dict[str, Subquery]:
         )
         for manager in RESTRICTING
     }
-
-
-class AccessReview(models.Model):
-    """A review of who may do what, signed off by two people. `rows` is the report that they agreed on."""
-
-    WRITES = APPEND_ONLY
-
-    operation = models.UUIDField(unique=True)
-    signed_at = models.DateTimeField()
-    prepared_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    digest = models.CharField(max_length=64)
-    rows = models.JSONField()
-
-    class Meta:
-        default_permissions = ()
-        ordering = ("-signed_at", "-pk")
-        constraints = [
-            models.CheckConstraint(
-                condition=~Q(prepared_by=F("approved_by")), name="access_review_by_two_people"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"access review of {self.signed_at:%Y-%m-%d}"
