@@ -170,7 +170,7 @@ def administrators_not_set_up() -> QuerySet[User]:
     return people_not_set_up().filter(groups__name=Role.ADMINISTRATOR).order_by("pk")
 
 
-def active_administrators() -> QuerySet[User]:
+def enrolled_administrators() -> QuerySet[User]:
     """The administrators among `enrolled_people`, also those from whom a change of the account withholds something."""
     return enrolled_people().filter(groups__name=Role.ADMINISTRATOR)
 

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 
 from backoffice.accounts.break_glass import are_links_unopened
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import active_administrators, administrators_not_set_up
+from backoffice.accounts.roles import administrators_not_set_up, enrolled_administrators
 from backoffice.governance.bootstrap import people_with_renewable_link
 
 
@@ -17,7 +17,7 @@ from backoffice.governance.bootstrap import people_with_renewable_link
 def check_administrators(**_of_django: Any) -> Iterable[CheckMessage]:
     """An installation with accounts has enough administrators to send. Before the first migration, nothing is found."""
     try:
-        active = active_administrators().count()
+        active = enrolled_administrators().count()
         has_accounts = User.objects.exists()
         is_short = has_accounts and active < settings.ADMINISTRATORS_TO_SEND
         hint = _way_to_more(active) if is_short else ""

@@ -37,7 +37,7 @@ from backoffice.accounts.restrictions import (
     BreakGlassChange,
     latest_restricting_changes,
 )
-from backoffice.accounts.roles import Role, active_administrators, enrolled_people, people_not_set_up
+from backoffice.accounts.roles import Role, enrolled_administrators, enrolled_people, people_not_set_up
 from backoffice.accounts.setup_links import open_halves
 from backoffice.core.database.queries import JoinedTexts, split_texts
 from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeKind
@@ -136,7 +136,7 @@ def team_state(reader: User) -> TeamState:
     last_review = AccessReview.objects.values("signed_at")[:1]
     found = (
         User.objects.order_by("created_at")
-        .annotate(number_of_administrators=_count(active_administrators()))
+        .annotate(number_of_administrators=_count(enrolled_administrators()))
         .values_list(
             Exists(User.objects.exclude(groups__name=Role.ADMINISTRATOR)),
             Coalesce(Subquery(last_review), "created_at"),

@@ -11,7 +11,7 @@ from django.db.models import CharField, Q, Value
 from backoffice.accounts.models import User
 from backoffice.accounts.restrictions import RestrictionCause, restriction_times
 from backoffice.accounts.roles import (
-    active_administrators,
+    enrolled_administrators,
     may_now,
     restriction_on,
     roles_with,
@@ -225,7 +225,7 @@ def _is_repeated_by(operation: Operation) -> Q:
 def check_administrators() -> None:
     """Raises AdministratorsMissingError while fewer are active than two people who check each other."""
     required = settings.ADMINISTRATORS_TO_SEND
-    if required and active_administrators().count() < required:
+    if required and enrolled_administrators().count() < required:
         raise errors.AdministratorsMissingError
 
 

@@ -176,7 +176,7 @@ TEAM = (
     ),
     Safeguard(
         "administrators without an authenticator do not count for sending",
-        "backoffice.accounts.roles:active_administrators",
+        "backoffice.accounts.roles:enrolled_administrators",
         {"enrolled_people()": "User.objects.filter(is_active=True)"},
         f"{_TEAM}::test_nothing_is_sent_until_two_administrators_are_active",
     ),

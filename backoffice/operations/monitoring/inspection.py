@@ -23,7 +23,7 @@ from django.utils.translation import gettext
 from backoffice.accounts.access_report import review_due_after
 from backoffice.accounts.models import AccessReview, User
 from backoffice.accounts.restrictions import AccountChange, BreakGlassChange
-from backoffice.accounts.roles import active_administrators
+from backoffice.accounts.roles import enrolled_administrators
 from backoffice.accounts.setup_links import links_to_pass_on
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.checkpoints import overdue_destinations
@@ -402,7 +402,7 @@ def _counts() -> dict[str, Any]:
         "open_first_invitations": _count_of(
             BreakGlassChange.objects.unacknowledged().filter(change=AccountChange.INVITED_ALONE)
         ),
-        "active_administrators": _count_of(active_administrators()),
+        "active_administrators": _count_of(enrolled_administrators()),
         "links_to_pass_on": _count_of(links_to_pass_on()),
         "is_bulk_send_open": Exists(items_to_send()),
         "was_anything_sent": Exists(Attempt.objects.all()),
