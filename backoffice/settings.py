@@ -504,7 +504,7 @@ STORAGES: dict[str, dict[str, Any]] = {
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
-        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        else "backoffice.core.storage.static_files.ReleaseStaticFilesStorage"
     },
 }
 WHITENOISE_USE_FINDERS = DEBUG

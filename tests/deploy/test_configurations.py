@@ -45,7 +45,7 @@ def test_every_process_limits_the_lookup_of_a_host_name() -> None:
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     programs = str(Path(sys.executable).parent)
     for unit in (DEPLOY / "systemd").iterdir():
-        text = unit.read_text().replace("/srv/countersign/current/.venv/bin", programs)
+        text = re.sub(r"/srv/countersign/\w+/\.venv/bin", programs, unit.read_text())
         (tmp_path / unit.name).write_text(text)
     done = run("systemd-analyze", "verify", "--man=no", *map(str, tmp_path.iterdir()))
     assert (done.returncode, done.stderr) == (0, "")
@@ -70,6 +70,21 @@ def test_a_unit_ends_with_all_its_processes_and_has_no_secret(unit: Path) -> Non
     if unit.stem in {"countersign-worker", "countersign-sweeper"}:
         assert stop is not None
         assert int(stop[1]) > 30  # seconds that a request to the provider may take
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_release_is_migrated_from_another_folder_than_processes_run_in(unit: Path) -> None:
+    """What restarts before the migrations are done starts with the last release."""
+    folders = set(re.findall(r"/srv/countersign/(\w+)", unit.read_text()))
+    assert folders == {"next" if unit.stem == "countersign-migrate" else "current"}
+
+
+def test_the_upgrade_switches_processes_to_the_release_after_its_migrations() -> None:
+    page = (ROOT / "docs/operator/upgrade.md").read_text().partition("## Go back")[0]
+    order = ["/srv/countersign/next\n", "systemctl start countersign-migrate", "/srv/countersign/current\n"]
+    order += ["cp deploy/systemd/countersign-*", "systemctl restart"]
+    places = [page.index(command) for command in order]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
