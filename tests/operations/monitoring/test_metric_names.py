@@ -99,7 +99,7 @@ def test_rules_and_dashboard_name_no_label_of_the_target_as_one_of_ours() -> Non
         if ours & set(NAME.findall(expression)):
             assert "by (exported_job)" in expression
     for rule in RULES:
-        if ours & set(NAME.findall(rule["expr"])):
+        if ours & set(NAME.findall(rule["expr"])) and rule["alert"] != "CountersignSweeperStopped":
             assert "{{ $labels.exported_job }}" in rule["annotations"]["summary"]
     [target] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
     assert not target.get("honor_labels")
@@ -137,6 +137,53 @@ def test_promtool_accepts_rules_configuration_and_metrics(tmp_path: Path) -> Non
         subprocess.run(["promtool", *arguments], cwd=FOLDER, check=True, capture_output=True)
     checked = subprocess.run(["promtool", "check", "metrics"], input=render_metrics(), capture_output=True)
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
+
+
+def fired(tmp_path: Path, ages: dict[str, str], *, minutes: int, alerts: list[str]) -> dict[str, int]:
+    """How many alerts of each name fire after these minutes, if the metrics have these values each minute."""
+    series = [{"series": name, "values": values} for name, values in ages.items()]
+    expected = [{"eval_time": f"{minutes}m", "alertname": name, "exp_alerts": []} for name in alerts]
+    content = {
+        "rule_files": [str(FOLDER / "alerts.yml")],
+        "evaluation_interval": "30s",
+        "tests": [{"interval": "1m", "input_series": series, "alert_rule_test": expected}],
+    }
+    (tmp_path / "test.yml").write_text(yaml.safe_dump(content))
+    done = subprocess.run(
+        ["promtool", "test", "rules", "test.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    parts = re.findall(
+        r"alertname: (\w+), time.*?got:(.*?)(?=alertname:|\Z)", done.stdout + done.stderr, re.DOTALL
+    )
+    return {name: got.count("Labels:") for name, got in parts}
+
+
+@pytest.mark.promtool
+def test_a_stopped_sweeper_is_one_alert_and_not_one_for_each_job(tmp_path: Path) -> None:
+    jobs = [f'countersign_sweeper_age_seconds{{exported_job="{name}"}}' for name in ("a", "b", "c")]
+    late = [
+        "countersign_integrity_checks_age_seconds",
+        "countersign_mirror_age_seconds",
+        "countersign_reconciliation_age_seconds",
+    ]
+    alerts = [
+        "CountersignSweeperStopped",
+        "CountersignJobLate",
+        "CountersignChecksDoNotRun",
+        "CountersignMirrorLate",
+        "CountersignReconciliationLate",
+    ]
+    stopped = dict.fromkeys([*jobs, *late], "0+60x30")
+    assert fired(tmp_path, stopped, minutes=20, alerts=alerts) == {"CountersignSweeperStopped": 1}
+    # One job still ends its rounds: each of the others has its alert.
+    hanging = stopped | {jobs[0]: "0x30"}
+    assert fired(tmp_path, hanging, minutes=20, alerts=alerts) == {
+        "CountersignJobLate": 2,
+        "CountersignChecksDoNotRun": 1,
+        "CountersignMirrorLate": 1,
+        "CountersignReconciliationLate": 1,
+    }
+    assert fired(tmp_path, dict.fromkeys([*jobs, *late], "0x30"), minutes=20, alerts=alerts) == {}
 
 
 def test_an_app_that_is_set_up_again_gives_its_metrics_once() -> None:
