@@ -41,7 +41,9 @@ class State(StrEnum):
 
 
 def part_states() -> dict[Part, State]:
-    """The state of each part now. Takes at most a few seconds: every connection has a time limit."""
+    """The state of each part now, within seconds: connecting has a time limit. On a connection that is open and gives no
+    answer it waits.
+    """
     has_database = _succeeds(Part.DATABASE, _check_database)
     states = {Part.DATABASE: has_database}
     for part, check in ((Part.MIGRATIONS, _check_migrations), (Part.KEYS, _check_keys)):
