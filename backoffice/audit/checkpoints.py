@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,6 +40,7 @@ from backoffice.audit.verification import (
     verify_chain,
 )
 from backoffice.core import background, clock
+from backoffice.core.database.queries import batched
 from backoffice.core.encryption import parse_keys
 from backoffice.core.leases import acquire_lease
 from backoffice.core.web.formatting import in_words
@@ -243,8 +243,7 @@ def compare_with_log(lines: Iterable[bytes], address: str) -> Comparison:
     configured, and what reading the lines raises.
     """
     found = Comparison(address)
-    remaining = iter(lines)
-    while batch := list(islice(remaining, _COMPARED_AT_ONCE)):
+    for batch in batched(lines, _COMPARED_AT_ONCE):
         checkpoints = list(_readable_checkpoints(batch, found))
         found.unreadable += len([line for line in batch if line.strip()]) - len(checkpoints)
         found.compared += len(checkpoints)

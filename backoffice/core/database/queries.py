@@ -1,11 +1,14 @@
-"""An aggregate that joins texts on both engines, and caches per thread where the ORM takes longer than the query: of
-composed querysets (`composed_once`) and of compiled SQL (`CompiledQuery`).
+"""Helpers for queries: an aggregate of texts on both engines, batches, and queries that are composed or compiled once.
+
+A query of nearly every page is kept per thread as a QuerySet (`composed_once`) or with its SQL (`CompiledQuery`), since
+Django takes longer to write it than the database to run it.
 """
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import copy
 from functools import cached_property, wraps
+from itertools import islice
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from django.core.exceptions import EmptyResultSet
@@ -13,6 +16,7 @@ from django.db import connections
 from django.db.models import Aggregate, CharField, Expression, Field, QuerySet
 
 Composed = TypeVar("Composed")
+Item = TypeVar("Item")
 Row = TypeVar("Row")
 Parameters = ParamSpec("Parameters")
 
@@ -36,6 +40,16 @@ class JoinedTexts(Aggregate):
 def split_texts(joined: str | None) -> frozenset[str]:
     """The texts that `JoinedTexts` joined."""
     return frozenset((joined or "").split("\n")) - {""}
+
+
+def batched(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
+    """These items in their order, at most `size` at a time: what one query may name, or one transaction change.
+
+    As `itertools.batched`, which Python has from 3.12 on.
+    """
+    remaining = iter(items)
+    while batch := tuple(islice(remaining, size)):
+        yield batch
 
 
 def composed_once(compose: Callable[Parameters, Composed]) -> Callable[Parameters, Composed]:

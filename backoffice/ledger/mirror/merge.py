@@ -6,7 +6,7 @@ kept, with the time since when it is missing, and counts in no total.
 
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from backoffice.core import clock
+from backoffice.core.database.queries import batched
 from backoffice.core.fields import normalized_text
 from backoffice.core.leases import Lease, lock_until_commit
 from backoffice.ledger.mirror.rows import FACET_COLUMNS, FacetKey, MirrorRow, as_stored, rows_of
@@ -242,14 +243,14 @@ def mark_missing(lease: Lease, begun_at: datetime) -> None:
             MAX_MISSING,
         )
         return
-    for first in range(0, len(missing), MARKED_PER_TRANSACTION):
+    for some in batched(missing, MARKED_PER_TRANSACTION):
         with transaction.atomic(durable=True):
             lease.verify()
             lock_until_commit("mirror")
-            _mark_missing(missing[first : first + MARKED_PER_TRANSACTION])
+            _mark_missing(some)
 
 
-def _mark_missing(pks: list[int]) -> None:
+def _mark_missing(pks: Collection[int]) -> None:
     """Update rows, history, totals and breaks, in the caller's transaction."""
     present = Transaction.objects.filter(pk__in=pks, missing_since__isnull=True)
     missing = list(present.only("currency", "occurred_at", "facet_id", "amount", "fee"))

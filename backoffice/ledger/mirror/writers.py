@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from django.db import connection
 
+from backoffice.core.database.queries import batched
 from backoffice.core.fields import EXACT, normalized_text, sortable_text
 from backoffice.ledger.mirror.rows import COPY_NULL, DECIMAL_COLUMNS, RECORD_COLUMNS, TIME_COLUMNS, MirrorRow
 from backoffice.ledger.mirror.totals import ExactSum, TotalKey
@@ -199,8 +200,8 @@ def _sqlite_time(value: datetime | None) -> str | None:
 
 
 def _totals_of(days: Sequence[Any]) -> Iterator[DayTotal]:
-    for first in range(0, len(days), _DAYS_AT_ONCE):
-        yield from DayTotal.objects.filter(day__in=days[first : first + _DAYS_AT_ONCE])
+    for some in batched(days, _DAYS_AT_ONCE):
+        yield from DayTotal.objects.filter(day__in=some)
 
 
 def _added_total(known: DayTotal | None, key: TotalKey, added: ExactSum) -> DayTotal:

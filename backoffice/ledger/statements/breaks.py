@@ -19,6 +19,7 @@ from operator import or_
 from django.db.models import Q
 
 from backoffice.core import clock
+from backoffice.core.database.queries import batched
 from backoffice.core.fields import EXACT
 from backoffice.ledger.models import BalanceBreak, Transaction, TransactionChange
 from backoffice.ledger.statements import chain
@@ -245,8 +246,8 @@ def _remains_landmark(landmark: Landmark | None, links_after_change: int) -> boo
 
 def _stored_breaks(examined: list[ExaminedPart]) -> Iterator[BalanceBreak]:
     """The stored breaks of these parts, one query for several parts."""
-    for first in range(0, len(examined), _PARTS_AT_ONCE):
-        condition = reduce(or_, map(_part_condition, examined[first : first + _PARTS_AT_ONCE]))
+    for parts in batched(examined, _PARTS_AT_ONCE):
+        condition = reduce(or_, map(_part_condition, parts))
         yield from BalanceBreak.objects.filter(condition).order_by()
 
 

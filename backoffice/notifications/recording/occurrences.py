@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from backoffice.api_keys.models import KnownKey
 from backoffice.core import clock
+from backoffice.core.database.queries import batched
 from backoffice.core.leases import acquire_lease
 from backoffice.notifications.events import Audience, Group, Notice
 from backoffice.notifications.models import Occurrence
@@ -44,7 +45,7 @@ def find_occurrences_due() -> int:
         return 0
     now = clock.now()
     found = list(chain.from_iterable(find(now) for find in _FINDERS))
-    stored = sum(_store(found[start : start + _AT_ONCE]) for start in range(0, len(found), _AT_ONCE))
+    stored = sum(map(_store, batched(found, _AT_ONCE)))
     return stored + notify_later_deciders(now)
 
 

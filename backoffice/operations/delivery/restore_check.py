@@ -11,11 +11,11 @@ before the incident, everything is found again. Without any journal nothing can 
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 from uuid import UUID
 
 from django.db import transaction
@@ -26,6 +26,7 @@ from backoffice.audit import checkpoints
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core.database.queries import batched
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.operations.delivery import acceptance, journal
 from backoffice.operations.delivery.acceptance import Reported
@@ -43,7 +44,6 @@ from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.states import PROVEN_NOT_EXECUTED, Outcome, Status
 
 logger = logging.getLogger(__name__)
-Item = TypeVar("Item")
 Request: TypeAlias = tuple[UUID, datetime]
 """The operation, and when the request began: an attempt's id may be given to another one after a restore."""
 CHUNK = 500
@@ -374,7 +374,7 @@ def _names_our_log(lines: Sequence[Line], now: Line) -> bool:
 def _lost(lines: Iterable[Line]) -> list[Line]:
     """The claimed lines whose attempt the database does not have as begun."""
     claimed = {_request(line): line for line in lines if line["line"] == CLAIMED}
-    for chunk in _chunks(list(claimed)):
+    for chunk in batched(list(claimed), CHUNK):
         operations = [operation for operation, _ in chunk]
         stored = Attempt.objects.filter(operation__in=operations)
         for operation, begun_at in stored.values_list("operation_id", "begun_at"):
@@ -390,7 +390,7 @@ def _request(line: Line) -> Request:
 def _missing_entry(lines: Iterable[Line]) -> int | None:
     """The first audit entry that the lines name and the log does not have; None if it has them all."""
     named: set[tuple[int, str]] = {(line["position"], line["hash"]) for line in lines if line.get("position")}
-    for chunk in _chunks(sorted(named)):
+    for chunk in batched(sorted(named), CHUNK):
         stored = Entry.objects.filter(position__in=[position for position, _ in chunk])
         missing = set(chunk) - set(stored.values_list("position", "hash"))
         if missing:
@@ -577,8 +577,3 @@ def _evidence(found: Findings) -> dict[str, object]:
     if other := next((one.identity for one in found.journals if one.identity), None):
         evidence["database"] = f"{other} → {journal.identity()}"
     return evidence
-
-
-def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for start in range(0, len(items), CHUNK):
-        yield items[start : start + CHUNK]

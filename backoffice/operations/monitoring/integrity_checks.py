@@ -23,6 +23,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.checkpoints import contradictions
 from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import ChainVerification, fault_sentence
+from backoffice.core.database.queries import batched
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.models import GatewayKey
 from backoffice.operations import seals
@@ -68,8 +69,7 @@ class InspectionScope:
 
     def chunks(self) -> Iterator[Sequence[UUID]]:
         """The operations, in chunks of a size that a database accepts in one query."""
-        for start in range(0, len(self.operations), CHUNK):
-            yield self.operations[start : start + CHUNK]
+        return batched(self.operations, CHUNK)
 
 
 RecordComparison: TypeAlias = Callable[[Sequence[UUID]], list[str]]

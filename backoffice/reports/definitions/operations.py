@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from heapq import merge
-from itertools import islice
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -13,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
+from backoffice.core.database.queries import batched
 from backoffice.core.web.forms import PeriodForm
 from backoffice.operations.batches.summary import (
     RowWithoutOperation,
@@ -278,7 +278,7 @@ def payments_query(user: User, form: PeriodForm) -> QuerySet[Operation]:
 def payment_rows(user: User, form: PeriodForm) -> Iterator[CreatedPayment]:
     """The same, newest first, without a request to the provider."""
     operations = in_batches(payments_query(user, form), order=NEWEST_FIRST)
-    while batch := list(islice(operations, BATCH)):
+    for batch in batched(operations, BATCH):
         yield from created_payments(batch, ask=False)
 
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -26,6 +25,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import background, clock
+from backoffice.core.database.queries import batched
 from backoffice.core.leases import acquire_lease
 from backoffice.core.storage.files import EXPORTS, FileStoreError, ReadableFile, file_store, is_shared
 from backoffice.core.web.formatting import exact_zoned_time
@@ -281,10 +281,10 @@ def _abandoned_stored_files() -> list[str]:
 
 def _unnamed(names: Iterable[str]) -> set[str]:
     """Those that no export names."""
-    listed, unnamed = iter(names), set[str]()
-    while some := set(islice(listed, 500)):
+    unnamed = set[str]()
+    for some in batched(names, 500):
         named = ExportJob.objects.filter(stored_as__in=some).values_list("stored_as", flat=True)
-        unnamed |= some - set(named)
+        unnamed |= set(some) - set(named)
     return unnamed
 
 

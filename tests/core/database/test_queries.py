@@ -1,4 +1,4 @@
-"""A query that is composed or compiled once is not run once, and depends on nothing but its arguments."""
+"""A query that is composed or compiled once is not run once, and depends on nothing but its arguments. Batches."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from threading import Thread
@@ -15,8 +15,13 @@ from backoffice.accounts.models import StaffSession, User
 from backoffice.accounts.restrictions import AccountChange, RightsGrant
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core import clock
-from backoffice.core.database.queries import Argument, CompiledQuery, composed_once
+from backoffice.core.database.queries import Argument, CompiledQuery, batched, composed_once
 from backoffice.operations.permissions import APPROVE
+
+
+def test_batches_have_all_items_in_their_order() -> None:
+    assert list(batched(range(5), 2)) == [(0, 1), (2, 3), (4,)]
+    assert list(batched([], 2)) == []
 
 
 def test_it_is_composed_once_for_each_argument_and_in_each_thread() -> None:
