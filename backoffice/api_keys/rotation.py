@@ -55,7 +55,7 @@ class RotationStep(IntEnum):
     CREATE = 0
     TEST = 1
     SWITCH = 2
-    WATCH = 3
+    MONITOR = 3
     RETIRE = 4
     DONE = 5
 
@@ -231,7 +231,7 @@ def _current_step(
 ) -> RotationStep:
     if _has_succeeded(switched):
         if rotation.watched_until is None or now < rotation.watched_until:
-            return RotationStep.WATCH
+            return RotationStep.MONITOR
         return RotationStep.DONE if _has_succeeded(retired) else RotationStep.RETIRE
     if created is None or not _has_succeeded(created) or not hasattr(created, "secret"):
         return RotationStep.CREATE
@@ -328,7 +328,7 @@ def start_monitoring(rotation_id: UUID, *, actor: User, duration: timedelta) -> 
     Raises WrongRotationStepError.
     """
     _locked(rotation_id)
-    rotation = _progress_at(rotation_id, RotationStep.WATCH, RotationStep.RETIRE).rotation
+    rotation = _progress_at(rotation_id, RotationStep.MONITOR, RotationStep.RETIRE).rotation
     rotation.watched_until = timezone.now() + duration
     rotation.save()
     audit.record(

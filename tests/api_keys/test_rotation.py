@@ -87,7 +87,7 @@ def test_a_full_rotation_ends_the_old_key_and_calls_continue(
     assert switch(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert credentials.key_in_use().name == "till"
     press(as_administrator, "monitor", minutes="5")
-    assert current().step == RotationStep.WATCH
+    assert current().step == RotationStep.MONITOR
     end_observation_period()
     assert status_at_the_provider(relaxed, relaxed.api_key) == 200
     assert retire(as_administrator, approver, relaxed).status == Status.SUCCEEDED
