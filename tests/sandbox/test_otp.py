@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
@@ -65,18 +64,7 @@ def test_a_code_older_than_a_used_one_is_refused(provider: SandboxClient) -> Non
 
 
 def test_fifty_concurrent_requests_with_one_code_make_one_debit(provider: SandboxClient) -> None:
-    body = provider.withdrawal()
-
-    def send(_: int) -> int:
-        return requests.post(
-            f"{provider.process.url}/balance/withdraw",
-            json=body,
-            headers=provider.process.headers,
-            timeout=30,
-        ).status_code
-
-    with ThreadPoolExecutor(10) as pool:
-        statuses = sorted(pool.map(send, range(50)))
+    statuses = sorted(provider.withdraw_at_once(provider.withdrawal(), 50))
     assert statuses == [200] + [400] * 49
     assert provider.process.ledger()["debits"]["count"] == 1
 

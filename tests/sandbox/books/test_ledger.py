@@ -1,11 +1,8 @@
 """Balances and transactions agree to the last decimal, whatever happened; seen over HTTP alone."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from decimal import Decimal
-
-import requests
 
 from tests.sandbox.conftest import PAYMENT, SandboxClient
 
@@ -49,17 +46,7 @@ def test_concurrent_withdrawals_cannot_overdraw(provider: SandboxClient) -> None
     provider.process.options(token_reuse=True)
     before = provider.balance("USD")["amount"]
     body = provider.withdrawal(currency="USD", amount=f"{before / 10:.2f}")
-
-    def send(_: int) -> int:
-        return requests.post(
-            f"{provider.process.url}/balance/withdraw",
-            json=body,
-            headers=provider.process.headers,
-            timeout=30,
-        ).status_code
-
-    with ThreadPoolExecutor(8) as pool:
-        statuses = list(pool.map(send, range(40)))
+    statuses = provider.withdraw_at_once(body, 40)
     assert statuses.count(200) == 9
     assert statuses.count(422) == 31
     assert provider.balance("USD")["amount"] == before - 9 * (Decimal(str(body["amount"])) + FEES["USD"])
