@@ -100,18 +100,18 @@ def run_diagnostics(
 def _with_request_fit(result: DiagnosticResult, config: GatewayConfig) -> DiagnosticResult:
     """Set `fits` for a read that the named profiles send differently, by sending it as the other ones do too."""
     operation = result.operation
-    asked = _request_of(operation, config.profile)
-    others = [name for name, profile in PROFILES.items() if _request_of(operation, profile) != asked]
+    sent = _request_of(operation, config.profile)
+    others = [name for name, profile in PROFILES.items() if _request_of(operation, profile) != sent]
     if result.fits is not None or not others:
         return result
-    if result.outcome is not DiagnosticOutcome.ANSWERED and result.status not in _ASKED_OTHERWISE:
+    if result.outcome is not DiagnosticOutcome.ANSWERED and result.status not in _MAY_FIT_ANOTHER_PROFILE:
         return result
     answered = [name for name in others if _answers(operation, config, PROFILES[name])]
     if result.is_misconfigured and not answered:
         return result  # refused in every form, so nothing is known of the form that it expects
     is_answered = result.outcome is DiagnosticOutcome.ANSWERED
     remarks = [
-        _what_was_answered(operation, config.profile, PROFILES[name]) for name in answered if not is_answered
+        _other_form_text(operation, config.profile, PROFILES[name]) for name in answered if not is_answered
     ]
     fits = tuple(name for name in PROFILES if name in answered or (is_answered and name not in others))
     return replace(
@@ -122,10 +122,10 @@ def _with_request_fit(result: DiagnosticResult, config: GatewayConfig) -> Diagno
     )
 
 
-_ASKED_OTHERWISE = {401, 403, 404}  # another profile may have another path, or send the credentials
+_MAY_FIT_ANOTHER_PROFILE = {401, 403, 404}  # another profile may have another path, or send the credentials
 
 
-def _what_was_answered(operation: ApiOperation, profile: ProviderProfile, other: ProviderProfile) -> str:
+def _other_form_text(operation: ApiOperation, profile: ProviderProfile, other: ProviderProfile) -> str:
     if operation.path_in(other) != operation.path_in(profile):
         return f"answers at {operation.path_in(other)}"
     sends = operation.endpoint_in(other) is not Endpoint.V2_OPEN
@@ -141,10 +141,10 @@ def _answers(operation: ApiOperation, config: GatewayConfig, profile: ProviderPr
     points: dict[str, object] = {"extra_credentials": profile.extra_credentials}
     if operation.path_point:
         points[operation.path_point] = operation.path_in(profile)
-    asking = replace(config, profile=config.profile.overridden(points), tries=1)
-    transport = _RecordingTransport(asking)
-    with PaymentsGateway(asking, transport=transport) as client:
-        result = _call(client, transport, asking.profile, operation, None)
+    other_config = replace(config, profile=config.profile.overridden(points), tries=1)
+    transport = _RecordingTransport(other_config)
+    with PaymentsGateway(other_config, transport=transport) as client:
+        result = _call(client, transport, other_config.profile, operation, None)
     return result.outcome is DiagnosticOutcome.ANSWERED
 
 

@@ -1,5 +1,6 @@
-"""The password: the first step of sign-in, sign-out, password change, set-up links, and the lock-out after wrong
-passwords or links.
+"""Sign in by password, the first of two steps, or by set-up link; sign out; change the password.
+
+Wrong passwords and links count towards the lock-out (`protection.lockout`).
 """
 
 from django.contrib import auth

@@ -1,4 +1,4 @@
-"""Reads from the provider that are remembered: the last value, when it was read, and why not since.
+"""Reads from the provider that are remembered: the last value, when it was read, and why the latest read failed.
 
 They are kept in the database, so that every process shares them, and encrypted there: whoever can write to the
 database must not be able to place an account holder, an address or a rate that people then trust.

@@ -1,6 +1,4 @@
-"""Model fields: exact amounts on PostgreSQL and SQLite, with the text forms in which SQLite stores them, and JSON that
-can always be loaded.
-"""
+"""Model fields: amounts that both engines store exactly (SQLite as text), and JSON that loads if it was altered."""
 
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any

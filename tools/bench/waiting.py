@@ -15,7 +15,7 @@ from tools.bench.payday import payday_stack
 from tools.browser import HttpBrowser
 from tools.processes import Stack
 
-FEW = 20  # what is compared with
+FEW = 20  # releases waiting in the measure that is compared with
 ROUNDS = 9
 BATCH = 5_000  # the most that a file may have
 _SENDING_STALLED = {"operation": "balances.transfer", "kind": "delay", "seconds": 25.0, "times": None}

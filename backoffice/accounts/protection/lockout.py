@@ -1,5 +1,6 @@
-"""Lock-out after wrong passwords or links: by account and address together, by account, and by address; its record in
-the audit log; and the limit of passwords that are checked at once.
+"""Lock-out after wrong passwords or links, its entries in the audit log, and a limit on passwords checked at once.
+
+Wrong ones are counted by account and address together, by account, and by address.
 
 Refusals are counted in rows that are deleted after half an hour, not in the audit log: strangers could fill it, and
 each entry locks the head of the log. Jobs of the sweeper record them there at intervals: one entry for ten minutes of

@@ -27,8 +27,7 @@ from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 from payments_gateway import TransactionRecord
 
 RECHECK_SOON = timedelta(minutes=2)  # while the balance is blocked and the next check may free it
-# past the horizon, while a definite result can still be expected
-RECHECK_AFTER = timedelta(minutes=15)
+RECHECK_AFTER = timedelta(minutes=15)  # past the horizon, while a definite result can still be expected
 
 
 def listing_delay() -> timedelta:

@@ -34,10 +34,8 @@ from payments_gateway.sandbox.lifecycle import (
 )
 from payments_gateway.sandbox.merchant import details as merchant_details
 from payments_gateway.sandbox.merchant import keys
-from payments_gateway.sandbox.merchant.keys import NAMES
 from payments_gateway.sandbox.models import ApiKey, Payment, Transaction, WalletTransfer, Withdrawal
 from payments_gateway.sandbox.webhooks import outbox
-from payments_gateway.sandbox.webhooks import outbox as webhook_faults
 
 _NOTES_KEPT = 50
 _notes_lock = threading.Lock()
@@ -63,8 +61,6 @@ def find_note(number: str) -> str:
 
 
 _LATEST_DELIVERIES = 5
-
-
 _COUNTERS = ("id", "kind", "operation", "times", "skip", "containing")
 
 
@@ -79,9 +75,7 @@ def console_state() -> dict[str, object]:
         "kyc": merchant_details.kyc(),
         "callback_url": merchant_details.callback_url(),
         "deliveries": [_delivery_row(row) for row in outbox.list_deliveries(_LATEST_DELIVERIES)],
-        "webhook_faults": [
-            (kind, row) for kind, row in webhook_faults.delivery_faults().items() if row["left"]
-        ],
+        "webhook_faults": [(kind, row) for kind, row in outbox.delivery_faults().items() if row["left"]],
         "faults": [_fault_row(fault) for fault in FAULTS.listed()],
         "clock": {
             "now": _local_time(clock.now()),
@@ -135,7 +129,7 @@ def _payment_row(payment: Payment) -> dict[str, object]:
 
 
 def _key_row(key: ApiKey) -> dict[str, object]:
-    names = {scope.value: name for name, scope in NAMES.items()}
+    names = {scope.value: name for name, scope in keys.NAMES.items()}
     expires = None if key.expires_at is None else datetime.fromtimestamp(key.expires_at, UTC)
     return {
         "short_hash": key.short_hash,

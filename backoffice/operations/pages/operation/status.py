@@ -1,4 +1,4 @@
-"""The status of an operation on its page: its steps, and the fingerprint by which an open page detects a change."""
+"""The status of an operation on its page: its steps, what is true of it, and the fingerprint that shows a change."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -164,13 +164,13 @@ def poll_seconds(operation: Operation) -> int:
 
 
 def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[object, str]]:
-    signed = (_prepared_note(operation), _approved_note(operation))
+    decided = (_prepared_note(operation), _approved_note(operation))
     kind = KINDS.get(operation.kind)
     if isinstance(kind, LocalKind):
         labels = (*_LABELS[:2], kind.applied_label)
-        return list(zip(labels, (*signed, _applied_note(operation)), strict=True))
+        return list(zip(labels, (*decided, _applied_note(operation)), strict=True))
     named = (*_LABELS[:3], _("Outcome")) if operation.status in _NOT_CONFIRMED else _LABELS
-    return list(zip(named, (*signed, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
+    return list(zip(named, (*decided, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
 
 
 def _ended_notes(operation: Operation, reached: int) -> list[tuple[object, str]]:
