@@ -13,4 +13,4 @@ class ReleaseStaticFilesStorage(CompressedManifestStaticFilesStorage):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.manifest_name = f"staticfiles-{settings.VERSION}.json"
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]

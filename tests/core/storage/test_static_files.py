@@ -18,9 +18,8 @@ def collect(storage: ReleaseStaticFilesStorage, **contents: str) -> None:
     root = Path(storage.location)
     for name, content in contents.items():
         (root / f"{name}.css").write_text(content)
-    for _name, _stored, processed in storage.post_process(
-        {f"{one}.css": (storage, f"{one}.css") for one in contents}
-    ):
+    sources = {f"{name}.css": (storage, f"{name}.css") for name in contents}
+    for _name, _stored, processed in storage.post_process(sources):  # type: ignore[no-untyped-call]
         assert not isinstance(processed, Exception)
 
 
