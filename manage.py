@@ -8,7 +8,7 @@ import django
 from django.core.management import execute_from_command_line
 
 from backoffice.core.logs import log_uncaught_exceptions
-from backoffice.core.management.command_errors import ended_by_unusable_database
+from backoffice.core.management.command_errors import ended_by_closed_output, ended_by_unusable_database
 from backoffice.installation import preparation
 from backoffice.loading import without_garbage_collection
 from backoffice.startup_checks import ended_by_refusals
@@ -21,5 +21,5 @@ if __name__ == "__main__":
     with ended_by_refusals():
         with without_garbage_collection():
             django.setup()
-        with ended_by_unusable_database():
+        with ended_by_closed_output(), ended_by_unusable_database():
             execute_from_command_line(sys.argv)

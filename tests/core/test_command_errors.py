@@ -1,14 +1,16 @@
-"""A command whose database cannot be used ends with one line, without a traceback and without the password."""
+"""A command whose database, file or output cannot be used ends with one line, without traceback and password."""
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import OperationalError, ProgrammingError, connection
 
-from backoffice.core.management.command_errors import ended_by_unusable_database
-from tools.processes import free_port, run_python
+from backoffice.core.management.command_errors import ended_by_closed_output, ended_by_unusable_database
+from tools.processes import ROOT, free_port, run_python
 
 COMMANDS = [
     ("verify_audit",),
@@ -81,3 +83,41 @@ def test_a_database_that_does_not_exist_is_not_reached() -> None:
     failed = run("prune", database=address)
     assert "h_d_missing" in failed.stderr
     assert 'cannot be reached: FATAL: database "h_d_missing" does not exist.' in failed.stderr
+
+
+def test_a_command_whose_output_nobody_reads_ends_without_a_traceback(tmp_path: Path) -> None:
+    command = f"{sys.executable} manage.py diffsettings --all; echo $? >&2"
+    own = {"COUNTERSIGN_DATA_DIR": str(tmp_path), "COUNTERSIGN_ENV_FILE": ""}
+    # The reader is gone before the first line is written.
+    with subprocess.Popen(
+        ["bash", "-c", f"({command}) | true"],
+        cwd=ROOT,
+        env=os.environ | own,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        _, errors = process.communicate(timeout=60)
+    assert errors == "1\n"
+
+
+def test_a_connection_that_the_other_side_closed_is_no_closed_output() -> None:
+    with pytest.raises(BrokenPipeError), ended_by_closed_output():
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize(
+    "command", [("verify_archive", "{file}"), ("verify_archive", "{file}", "--against", "{file}")]
+)
+def test_a_missing_file_is_named_once_and_without_a_number(command: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "missing.archive"
+    with pytest.raises(CommandError) as failed:
+        call_command(*(part.format(file=file) for part in command))
+    assert str(failed.value) == f"{file}: No such file or directory"
+
+
+@pytest.mark.django_db
+def test_a_missing_file_of_checkpoints_is_named_once_and_without_a_number(tmp_path: Path) -> None:
+    file = tmp_path / "missing.checkpoints"
+    with pytest.raises(CommandError) as failed:
+        call_command("verify_audit", against=file)
+    assert str(failed.value) == f"{file} cannot be compared: No such file or directory"

@@ -1,5 +1,7 @@
-"""How a command of `manage.py` ends when the database cannot be used: with one line, not with a traceback."""
+"""How a command of `manage.py` ends when the database, a file or its output cannot be used: without a traceback."""
 
+import os
+import select
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,6 +29,36 @@ def ended_by_unusable_database() -> Iterator[None]:
         if not sentence:
             raise
         sys.exit(f"CommandError: {redact_secrets(sentence)}")
+
+
+@contextmanager
+def ended_by_closed_output() -> Iterator[None]:
+    """If nobody reads the output any more, as after `| head -n 1`, the block ends the process with exit code 1 and
+    without another word.
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        closed = [stream for stream in (sys.stdout, sys.stderr) if _is_closed_pipe(stream.fileno())]
+        if not closed:
+            raise  # a connection
+        for stream in closed:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # what is left is flushed at the end
+        sys.exit(1)
+
+
+def _is_closed_pipe(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def reason_of(exc: Exception) -> str:
+    """Why a file cannot be used, without the number of the error and without the name of the file."""
+    return (isinstance(exc, OSError) and exc.strerror) or str(exc)
 
 
 def _problem(cause: BaseException | None) -> str:

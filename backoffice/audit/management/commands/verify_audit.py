@@ -6,6 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from backoffice.audit.checkpoints import Comparison, compare_with_log, public_keys, verify_everything
+from backoffice.core.management.command_errors import reason_of
 
 
 class Command(BaseCommand):
@@ -54,7 +55,7 @@ def _comparison_with(file: Path | None) -> list[Comparison]:
         with file.open("rb") as lines:
             return [compare_with_log(lines, str(file))]
     except (OSError, ImproperlyConfigured) as exc:
-        raise CommandError(f"{file} cannot be compared: {exc}") from exc
+        raise CommandError(f"{file} cannot be compared: {reason_of(exc)}") from exc
 
 
 def _sentence(comparison: Comparison) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from backoffice.audit.checkpoints import UnreadableCheckpointError, parse_checkpoint, public_keys
+from backoffice.core.management.command_errors import reason_of
 from backoffice.retention.archive_file import Archive, InvalidArchiveError, verify_archive
 
 
@@ -36,7 +37,7 @@ class Command(BaseCommand):
             try:
                 archive = verify_archive(path, keys, checkpoints)
             except (InvalidArchiveError, OSError) as exc:
-                raise CommandError(f"{path}: {exc}") from exc
+                raise CommandError(f"{path}: {reason_of(exc)}") from exc
             _check_continues(path, archive, previous)
             compared = _compared(path, archive, checkpoints)
             agree += compared
@@ -76,7 +77,7 @@ def _checkpoints(path: Path, keys: Mapping[str, str]) -> dict[int, list[str]]:
                 )
             found.setdefault(checkpoint.position, []).append(checkpoint.hash)
     except OSError as exc:
-        raise CommandError(f"{path}: {exc}") from exc
+        raise CommandError(f"{path}: {reason_of(exc)}") from exc
     return found
 
 
