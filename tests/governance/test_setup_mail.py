@@ -127,6 +127,13 @@ def test_the_team_page_shows_how_far_a_set_up_is_and_offers_a_new_link(
         return all(text in html and f'href="{new_link}">Create a new link</a>' in html for html in htmls)
 
     assert shown("Invited, link valid until ")
+    User.objects.filter(pk=person.pk).update(last_login=timezone.now())
+    assert shown("Second factor reset, link valid until ")
+    SetupLink.objects.update(link_shown_at=None)
+    assert (
+        "Second factor reset, link not passed on yet. Valid until "
+        in client.get(reverse("governance:team")).content.decode()
+    )
     SetupLink.objects.update(expires_at=timezone.now())
     assert shown("Link expired ")
     assert "<h1>Create a new link</h1>" in client.get(new_link.replace("&amp;", "&")).content.decode()

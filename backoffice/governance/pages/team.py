@@ -131,11 +131,18 @@ def _setup_text(person: User, link: SetupLink | None) -> str:
     if link.expires_at <= timezone.now():
         return gettext("Link expired {time}.").format(time=local_time(link.expires_at))
     is_passed_on = link.operation is None or link.link_shown_at is not None
-    text = (
-        gettext("Invited, link valid until {time}.")
-        if is_passed_on
-        else gettext("Invited, link not passed on yet. Valid until {time}.")
-    )
+    if person.last_login is not None:  # only a reset takes the authenticator away
+        text = (
+            gettext("Second factor reset, link valid until {time}.")
+            if is_passed_on
+            else gettext("Second factor reset, link not passed on yet. Valid until {time}.")
+        )
+    else:
+        text = (
+            gettext("Invited, link valid until {time}.")
+            if is_passed_on
+            else gettext("Invited, link not passed on yet. Valid until {time}.")
+        )
     return text.format(time=local_time(link.expires_at))
 
 
