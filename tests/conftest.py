@@ -206,6 +206,7 @@ def empty_caches() -> None:
     """Clear the caches of the process, which outlive a test's rollback and a reset of the provider."""
     credentials.clear_key_cache()
     isolation._postponed_until.clear()
+    isolation._failing.clear()
     isolation._failures.clear()
     restore_check.forget_positions()
     for journal in django_settings.JOURNAL_DIR.iterdir():

@@ -31,6 +31,7 @@ Result = TypeVar("Result")
 _busy: set[Hashable] = set()
 _postponed_until: dict[Hashable, float] = {}
 _failures: deque[tuple[float, str]] = deque(maxlen=10_000)  # when a row failed, and in which job
+_failing: dict[tuple[str, int], str] = {}  # by job and thread: the exception that ended its last round
 _job: ContextVar[str] = ContextVar("job", default=NO_JOB)
 _lock = threading.RLock()
 _unavailable_logged_at = -math.inf
@@ -99,7 +100,7 @@ def run_isolated(
         return None
     outer = _job.set(name)
     try:
-        return job()
+        done = job()
     except Exception as exc:
         if log_if_database_unavailable(exc):
             return None
@@ -108,10 +109,21 @@ def run_isolated(
             close_old_connections()  # the next job needs a working connection
         else:
             _postpone(key, f"The job {name}", exc)
+        with _lock:
+            _failing[key] = type(exc).__name__
         failed(name, type(exc).__name__)
+        return None
     finally:
         _job.reset(outer)
-    return None
+    with _lock:
+        _failing.pop(key, None)
+    return done
+
+
+def failing_jobs() -> dict[str, str]:
+    """The jobs whose last round in this process failed, with the name of the exception."""
+    with _lock:
+        return {name: error for (name, _thread), error in _failing.items()}
 
 
 def postponed() -> set[Hashable]:

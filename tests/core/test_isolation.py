@@ -196,3 +196,15 @@ def test_failed_rows_are_counted_by_job_for_ten_minutes(monkeypatch: pytest.Monk
     later = time.monotonic() + isolation.FAILURE_WINDOW_SECONDS
     monkeypatch.setattr(time, "monotonic", lambda: later)
     assert isolation.failed_rows() == {}
+
+
+def test_a_job_fails_in_this_process_until_a_round_of_it_succeeds() -> None:
+    def fails() -> int:
+        raise LookupError
+
+    assert isolation.run_isolated("sync_if_due", fails) is None
+    assert isolation.run_isolated("sync_if_due", fails) is None  # postponed
+    assert isolation.failing_jobs() == {"sync_if_due": "LookupError"}
+    isolation._postponed_until.clear()
+    assert isolation.run_isolated("sync_if_due", lambda: 0) == 0
+    assert isolation.failing_jobs() == {}

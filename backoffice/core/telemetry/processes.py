@@ -50,6 +50,7 @@ class Report(TypedDict):
     version: str  # of Countersign
     python: str
     failed_parts: list[str]  # of `readiness`
+    failing_jobs: dict[str, str]  # with the name of the exception, see `isolation.failing_jobs`
     failed_rows: dict[str, int]  # by job, see `isolation.failed_rows`
     disk_free: int  # bytes on the disk of the data folder
     disk_total: int
@@ -116,6 +117,7 @@ def _own_report() -> Report:
         version=settings.VERSION,
         python=platform.python_version(),
         failed_parts=[part for part, state in part_states().items() if state == State.FAILED],
+        failing_jobs=isolation.failing_jobs(),
         failed_rows=isolation.failed_rows(),
         disk_free=disk.free,
         disk_total=disk.total,

@@ -204,10 +204,14 @@ def _of_processes() -> Iterator[Metric]:
     yield from _processes()
     yield from _provider_calls()
     failed = GaugeMetricFamily(
-        "countersign_job_failed", "1 if the last round of a job of the sweeper failed", labels=["job"]
+        "countersign_job_failed",
+        "1 if the last round of a job of the sweeper failed, on any machine",
+        labels=["job"],
     )
+    running = ProcessRow.objects.filter(at__gte=clock.now() - SILENT_AFTER)
+    on_machines = {job for row in running for job in row.report.get("failing_jobs", {})}
     for heartbeat in Heartbeat.objects.order_by("job"):
-        failed.add_metric([heartbeat.job], int(heartbeat.is_failing))
+        failed.add_metric([heartbeat.job], int(heartbeat.is_failing or heartbeat.job in on_machines))
     yield failed
     yield GaugeMetricFamily(
         "countersign_database_size_bytes", "Size of the database with its indexes", value=database_size()

@@ -327,6 +327,20 @@ def test_the_metrics_add_up_the_rows_that_failed_in_each_process(client: Client,
     assert metrics_of(client)["countersign_failed_rows run_due_schedules"] == 2
 
 
+def test_a_job_that_fails_on_one_machine_and_succeeds_on_another_fails(client: Client, auditor: User) -> None:
+    def fails() -> int:
+        raise LookupError
+
+    isolation.run_isolated("sync_if_due", fails, failed=jobs.record_job_failure)
+    report("sweeper", timezone.now())
+    jobs.record_heartbeat("sync_if_due")  # of another machine
+    assert metrics_of(client)["countersign_job_failed sync_if_due"] == 1
+    isolation._postponed_until.clear()
+    isolation.run_isolated("sync_if_due", lambda: 0)
+    report("sweeper", timezone.now())
+    assert metrics_of(client)["countersign_job_failed sync_if_due"] == 0
+
+
 def test_the_sweeper_heartbeat_is_rate_limited(db: None) -> None:
     jobs.record_heartbeat("send_due")
     first = Heartbeat.objects.get().at

@@ -79,6 +79,11 @@ def fail_job() -> None:
     jobs.record_job_failure("sync_if_due", "ReadTimeout")
 
 
+def fail_job_on_one_machine() -> None:
+    jobs.record_heartbeat("sync_if_due")
+    process("sweeper", 7, timezone.now(), "b", failing_jobs={"sync_if_due": "ReadTimeout"})
+
+
 def fill_disk() -> None:
     process("worker", 7, timezone.now(), "b", disk_free=GB // 2)
 
@@ -101,6 +106,11 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     ),
     "part": (break_broker, "Worker on b: the broker cannot be reached.", "A process is not ready"),
     "job": (fail_job, "The job sync_if_due fails: ReadTimeout.", "its traceback"),
+    "job on one machine": (
+        fail_job_on_one_machine,
+        "The job sync_if_due fails on b: ReadTimeout.",
+        "its traceback",
+    ),
     "late": (
         lambda: Heartbeat.objects.update(at=timezone.now() - timedelta(minutes=6)),
         "Late jobs: send_due.",

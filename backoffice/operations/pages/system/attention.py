@@ -1,6 +1,6 @@
 """What of the installation needs attention now, and the next step: the top of the System page."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -130,11 +130,21 @@ def _missing_step(kind: ProcessRow.Kind) -> str:
     )
 
 
-def of_jobs(late: Sequence[str], failing: Sequence[Heartbeat]) -> Iterator[Attention]:
-    """Jobs of the sweeper."""
-    for job in failing:
+def of_jobs(
+    late: Sequence[str], failing: Sequence[Heartbeat], on_machines: Mapping[str, tuple[str, str]]
+) -> Iterator[Attention]:
+    """Jobs of the sweeper. One that fails on one machine may succeed on another: `on_machines` has it nevertheless."""
+    texts = {
+        job.job: gettext("The job {job} fails: {error}.").format(job=job.job, error=job.error)
+        for job in failing
+    }
+    for job, (machine, error) in on_machines.items():
+        texts[job] = gettext("The job {job} fails on {machine}: {error}.").format(
+            job=job, machine=machine, error=error
+        )
+    for text in texts.values():
         yield Attention(
-            gettext("The job {job} fails: {error}.").format(job=job.job, error=job.error),
+            text,
             gettext("Ask the operator to find its traceback in the log of the sweeper."),
             "#jobs",
         )

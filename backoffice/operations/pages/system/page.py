@@ -73,7 +73,7 @@ def system(request: StaffRequest) -> HttpResponse:
     attention = [
         *of_integrity(health, chain_fault),
         *of_processes(processes),
-        *of_jobs(late, [job for job in jobs if job.is_failing]),
+        *of_jobs(late, [job for job in jobs if job.is_failing], processes.failing_jobs),
         *of_evidence(destinations, str(journal_problem.label) if journal_problem else ""),
         *of_provider(processes, lacks_otp_secret=otp["otp_managed"] and otp["otp_secret"] is None),
         *of_database_role(),

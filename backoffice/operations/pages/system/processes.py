@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db.models.functions import Now
@@ -117,6 +118,15 @@ class Processes:
         """The kinds of which no process runs anywhere."""
         kinds = {row.kind for row in self.running}
         return [kind for kind in ProcessRow.Kind if kind.value not in kinds]
+
+    @cached_property
+    def failing_jobs(self) -> dict[str, tuple[str, str]]:
+        """The jobs that fail on a machine, with its name and that of the exception."""
+        return {
+            job: (row.machine, error)
+            for row in self.running
+            for job, error in row.report.get("failing_jobs", {}).items()
+        }
 
     @property
     def versions(self) -> set[str]:
