@@ -161,7 +161,7 @@ def operation_page() -> QuerySet[Operation]:
             last_fee_at=_before_sending(Subquery(last_charged.values("started_at")[:1])),
             **has_history,
         )
-        .select_related("preparer", "release", "prepared_from", "secret__viewer")
+        .select_related("preparer", "release", "prepared_from__batch__paused_by", "secret__viewer")
     )
 
 

@@ -41,8 +41,8 @@ class State(StrEnum):
 
 
 def part_states() -> dict[Part, State]:
-    """The state of each part now, within seconds: connecting has a time limit. On a connection that is open and gives no
-    answer it waits.
+    """The state of each part now, within seconds: connecting has a time limit. On an open connection it waits for an
+    answer without one.
     """
     has_database = _succeeds(Part.DATABASE, _check_database)
     states = {Part.DATABASE: has_database}

@@ -21,6 +21,7 @@ from backoffice.operations.pages.operation.status import (
     last_attempt,
     may_be_paid_already,
     may_have_been_sent,
+    paused_batch,
 )
 from backoffice.operations.refusals.codes import Refusal
 from backoffice.operations.refusals.sentences import sentence
@@ -126,7 +127,12 @@ def _refused_at_claim(operation: Operation, entry: Entry) -> str:
 
 def _advice_if_sendable(operation: Operation, turn: QueuePosition | None, advice: str) -> str:
     """The advice, unless the panel says that it cannot be sent now or may be paid already."""
-    is_wrong = cached_pause() or (turn and turn.blocked_by) or may_be_paid_already(operation)
+    is_wrong = (
+        cached_pause()
+        or paused_batch(operation)
+        or (turn and turn.blocked_by)
+        or may_be_paid_already(operation)
+    )
     return "" if is_wrong else f" {advice}"
 
 
@@ -194,7 +200,7 @@ def _send_again_text(operation: Operation, attempt: Attempt) -> str:
         return str(PAID_ALREADY)
     if _is_outdated(attempt):
         return gettext("Nothing was executed. Cancel this operation and prepare it again.")
-    if cached_pause() or has_approval_lost_validity(operation):
+    if cached_pause() or paused_batch(operation) or has_approval_lost_validity(operation):
         return gettext("Nothing was executed.")
     if asks_for_otp(operation):
         return gettext("Nothing was executed. Choose “Send” again and enter a new one-time code.")

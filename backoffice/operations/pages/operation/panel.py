@@ -15,6 +15,7 @@ from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
+from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.next_step import PAID_ALREADY
@@ -28,6 +29,7 @@ from backoffice.operations.pages.operation.status import (
     last_attempt,
     may_be_paid_already,
     may_have_been_sent,
+    paused_batch,
     still_needed_text,
 )
 from backoffice.operations.pages.operation.waiting import Waiting, holder_text, waiting_text, waiting_title
@@ -176,10 +178,12 @@ def _may_release(person: User, operation: Operation, turn: QueuePosition | None)
 
 
 def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> bool:
-    """Whether no release is offered: payments are paused, it may have been sent before a restore, an open incident says
-    that it was executed, or its code would expire before its turn.
+    """Whether no release is offered: payments or its batch are paused, it may have been sent before a restore, an open
+    incident says that it was executed, or its code would expire before its turn.
     """
-    if cached_pause() is not None or may_have_been_sent(operation) or has_open_incident(operation):
+    if cached_pause() is not None or paused_batch(operation) is not None:
+        return True
+    if may_have_been_sent(operation) or has_open_incident(operation):
         return True
     return turn is not None and turn.blocked_by is not None and asks_for_otp(operation)
 
@@ -238,9 +242,8 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
         return str(_LOST[0]), str(_LOST[1])
     if not is_released(operation) and has_approval_lost_validity(operation):
         return gettext("Approval no longer valid"), _invalid_text(operation)
-    pause = cached_pause()
-    if pause is not None:
-        return gettext("Not sent: payments are paused"), _paused_text(operation, pause, turn)
+    if paused := _pause_title_and_text(operation, turn):
+        return paused
     if is_released(operation):
         return _released_text(operation, turn)
     if turn is not None and (holder := turn.blocked_by):
@@ -297,6 +300,15 @@ def _released_text(operation: Operation, turn: QueuePosition | None) -> tuple[st
     )
 
 
+def _pause_title_and_text(operation: Operation, turn: QueuePosition | None) -> tuple[str, str] | None:
+    """Of a pause of all payments, or of the batch whose row this is; None if neither keeps it from being sent."""
+    if pause := cached_pause():
+        return gettext("Not sent: payments are paused"), _paused_text(operation, pause, turn)
+    if not is_released(operation) and (batch := paused_batch(operation)):
+        return gettext("Not sent: the batch is paused"), _paused_batch_text(operation, batch)
+    return None
+
+
 def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None) -> str:
     why = gettext("{person} paused payments: {reason}. Nothing is sent until payments are resumed.").format(
         person=pause.by, reason=pause.why.rstrip(".")
@@ -308,6 +320,13 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
         return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
     blocked = f" {turn}" if turn and turn.blocked_by else ""
     return f"{why} {gettext('This operation can be sent after that.')}{blocked}"
+
+
+def _paused_batch_text(operation: Operation, batch: Batch) -> str:
+    why = gettext(
+        "{person} paused batch {reference}. None of its operations is sent until it is resumed."
+    ).format(person=batch.paused_by, reference=batch.operation.reference)
+    return f"{why} {PAID_ALREADY}" if may_be_paid_already(operation) else why
 
 
 def _blocked_title(operation: Operation, turn: QueuePosition, holder: Operation) -> str:

@@ -14,6 +14,7 @@ from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.pause import cached_pause
+from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import POSSIBLY_PAID
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import LostAttemptState
@@ -106,6 +107,12 @@ def may_have_been_sent(operation: Operation) -> bool:
     return any(lost.state in unresolved for lost in operation.lost_attempts.all())
 
 
+def paused_batch(operation: Operation) -> Batch | None:
+    """The batch whose row this is, while it is paused: the row is not sent then. Needs `selectors.operation_page`."""
+    batch: Batch | None = getattr(operation.prepared_from, "batch", None)
+    return batch if batch is not None and batch.paused_at else None
+
+
 def asks_for_otp(operation: Operation) -> bool:
     """Whether the person who sends it enters a one-time code; False for a kind that this version does not define."""
     return operation.kind in KINDS and KINDS[operation.kind].asks_for_otp
@@ -139,6 +146,7 @@ def fingerprint(operation: Operation, turn: QueuePosition | None) -> str:
         len(operation.approvals.all()),
         int(is_released(operation)),
         int(cached_pause() is not None),
+        int(paused_batch(operation) is not None),
         int(has_approval_lost_validity(operation)),
         len(attempts),
         checks,

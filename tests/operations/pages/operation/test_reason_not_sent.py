@@ -12,6 +12,7 @@ from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.operations.approval import waiting
+from backoffice.operations.batches import control
 from backoffice.operations.delivery import release, send
 from backoffice.operations.errors import (
     ContentChangedError,
@@ -27,6 +28,7 @@ from backoffice.operations.states import Outcome
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations.batches import payouts
 from tests.operations.steps import do, put, show, text_of
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
@@ -218,6 +220,20 @@ def test_what_may_be_paid_already_is_not_announced_for_sending_while_paused(
     html = text_of(show(as_approver, approved))
     assert "According to the provider, this operation may already be paid." in html
     assert "This operation can be sent after that." not in html
+
+
+def test_a_row_is_not_offered_for_sending_while_its_batch_is_paused(
+    as_approver: Client, preparer: User, approver: User, sandbox: SandboxProcess
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    (row,) = payouts.row_operations(batch)
+    control.pause_batch(batch.pk, actor=preparer)
+    html = text_of(show(as_approver, row))
+    assert "Not sent: the batch is paused" in html
+    assert f"Tunde Bello paused batch {batch.reference}." in html
+    assert "Send</button>" not in html
+    control.resume_batch(batch.pk, actor=approver)
+    assert "Send</button>" in text_of(show(as_approver, row))
 
 
 @pytest.mark.parametrize(
