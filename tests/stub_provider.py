@@ -3,13 +3,14 @@ gives.
 """
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TypeVar
+
+from tests.http_server import http_server
 
 Answer = tuple[int, str]
 
@@ -108,14 +109,7 @@ def serving(stub: Stub) -> Iterator[Stub]:
         def log_message(self, format: str, *arguments: object) -> None:
             """Stay quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.005,))
-    thread.start()
-    stub.url = f"http://127.0.0.1:{server.server_port}/v2"
-    stub.url_v4 = f"http://127.0.0.1:{server.server_port}/v4"
-    try:
+    with http_server(Handler) as port:
+        stub.url = f"http://127.0.0.1:{port}/v2"
+        stub.url_v4 = f"http://127.0.0.1:{port}/v4"
         yield stub
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+
+from tests.http_server import http_server
 
 
 @dataclass
@@ -54,16 +56,12 @@ def http_receiver() -> Iterator[HttpReceiver]:
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver.url = f"http://127.0.0.1:{server.server_address[1]}/checkpoints"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with http_server(Handler) as port:
+        receiver.url = f"http://127.0.0.1:{port}/checkpoints"
         try:
             yield receiver
         finally:
             receiver.released.set()
-            server.shutdown()
-            thread.join()
 
 
 @contextmanager

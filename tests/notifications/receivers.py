@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from tests.http_server import http_server
+
 
 @dataclass
 class MailServer:
@@ -111,13 +113,9 @@ def http_receiver() -> Iterator[HttpReceiver]:
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with http_server(Handler) as port:
+        receiver.port = port
         try:
             yield receiver
         finally:
             receiver.released.set()
-            server.shutdown()
-            thread.join()
