@@ -9,7 +9,7 @@ class NotificationsConfig(AppConfig):
 
     def ready(self) -> None:
         from backoffice.notifications import checks as checks  # importing it registers them
-        from backoffice.notifications.monitoring import notification_metrics
+        from backoffice.notifications.metrics import notification_metrics
         from backoffice.operations.monitoring.metrics import FURTHER_METRICS
 
         FURTHER_METRICS[self.label] = notification_metrics
