@@ -11,10 +11,10 @@ from backoffice.recipients.register import recorded_versions
 _NAMED_AT_MOST = 500
 
 
-def compared(
+def comparison_context(
     old: PolicyDocument, new: PolicyDocument, *, leave_out: Difference | None = None, is_first: bool = False
 ) -> dict[str, Any]:
-    """What the comparison of a page shows: rules without those of this difference, changed requirements of
+    """What the template of the comparison shows: rules without those of this difference, changed requirements of
     recipients, changed lists, the zones.
 
     The rules of the configuration have no hours, so the first version (`is_first`) has no other zone than they have.

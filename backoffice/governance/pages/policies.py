@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
-from backoffice.governance.policy_comparison import compared
+from backoffice.governance.policy_comparison import comparison_context
 from backoffice.governance.policy_drafts import (
     PolicyDraft,
     digest_of_part,
@@ -119,7 +119,9 @@ def version(request: StaffRequest, number: int) -> HttpResponse:
         document = with_current_names(document)
         context |= _shown(PolicyInEffect(number, document))
         old = _unaltered(before) if before else PolicyDocument()
-        context |= compared(with_current_names(old), document) if old is not None else {"compared": None}
+        context |= (
+            comparison_context(with_current_names(old), document) if old is not None else {"compared": None}
+        )
     return render(request, "governance/policy_version.html", context)
 
 
@@ -167,7 +169,9 @@ def draft(request: StaffRequest) -> HttpResponse:
         "shown": digest_of_part(document, "rules"),
         "requirements": _in_words(document.recipients),
         "demanded": _demanded_beyond(document),
-        **compared(policy.document, document, leave_out=Difference.SAME, is_first=policy.number is None),
+        **comparison_context(
+            policy.document, document, leave_out=Difference.SAME, is_first=policy.number is None
+        ),
         "is_changed": document != policy.document,
         "is_first": policy.number is None,
         "is_outdated": (policy.number or 0) != edited.replaces,
@@ -340,7 +344,7 @@ def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
         "payload": payload,
         "refused": refused_payments(payload.document),
         "less": requires_less(old, payload.document),
-        **compared(with_current_names(old), payload.document, is_first=not payload.replaces),
+        **comparison_context(with_current_names(old), payload.document, is_first=not payload.replaces),
     }
     return render(request, "governance/policy_proposal.html", context)
 

@@ -18,7 +18,7 @@ from backoffice.core import clock
 from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.forms import PageForm, reason_field
 from backoffice.core.web.submissions import submission_id
-from backoffice.governance.policy_comparison import compared
+from backoffice.governance.policy_comparison import comparison_context
 from backoffice.governance.policy_drafts import (
     PolicyDraft,
     drop_draft,
@@ -192,7 +192,7 @@ def _review_page(
         "reviewed": draft.document.digest,
         "is_first": policy.number is None,
         "document": draft.document,
-        **compared(policy.document, draft.document, is_first=policy.number is None),
+        **comparison_context(policy.document, draft.document, is_first=policy.number is None),
     }
     return render(request, "governance/policy_review.html", context, status=status)
 
