@@ -22,6 +22,7 @@ from backoffice.ledger.statements.continuity import (
     is_checked_by_currency,
     unplaceable_count,
 )
+from backoffice.ledger.statements.refunds import missing_refunds
 from backoffice.ledger.statements.statement import build_statements, statement_transactions
 from backoffice.ledger.transactions.sql import consistent_read
 
@@ -61,7 +62,7 @@ def statements(request: HttpRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def continuity(request: HttpRequest) -> HttpResponse:
-    """The breaks, newest first, with their sums by currency and day."""
+    """The breaks, newest first, with their sums by currency and day; and the failed debits without a refund."""
     form = CurrencyPeriodForm(request.GET)
     context: dict[str, object] = {"form": form}
     with consistent_read():
@@ -72,6 +73,9 @@ def continuity(request: HttpRequest) -> HttpResponse:
             breaks = filtered_breaks(one, *form.period)
             context |= {
                 "days": breaks_by_day(breaks),
+                "missing_refunds": [
+                    debit for debit in missing_refunds(timezone.now()) if one in {"", debit.currency}
+                ],
                 "unplaceable": unplaceable_count([one] if one else list(currencies), *form.period),
             }
             context["page"] = keyset_page(

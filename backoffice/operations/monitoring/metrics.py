@@ -29,6 +29,7 @@ from backoffice.core.telemetry.readiness import Part
 from backoffice.core.web.middleware import is_from_this_machine
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import open_break_count, unchecked_currencies
+from backoffice.ledger.statements.refunds import missing_refund_count
 from backoffice.operations.models.monitoring import Heartbeat, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.monitoring.inspection import SystemHealth, system_health
@@ -76,7 +77,7 @@ class _MetricsCollector(Collector):
             _longest_standstill(now),
         )
         yield from _mirror()
-        yield from _continuity()
+        yield from _continuity(now)
         yield from _reconciliation(now)
         yield from _sweeper(now)
         yield from _of_processes()
@@ -153,7 +154,7 @@ def _mirror() -> Iterator[GaugeMetricFamily]:
     yield _gauge("mirror_difference", "The provider's transaction count minus the mirror's", state.difference)
 
 
-def _continuity() -> Iterator[GaugeMetricFamily]:
+def _continuity(now: datetime) -> Iterator[GaugeMetricFamily]:
     breaks = open_break_count(_BREAKS_COUNTED)
     yield _gauge(
         "continuity_breaks",
@@ -164,6 +165,11 @@ def _continuity() -> Iterator[GaugeMetricFamily]:
         "continuity_unchecked_currencies",
         "Currencies whose balance continuity was never completely checked",
         len(unchecked_currencies()),
+    )
+    yield _gauge(
+        "refunds_missing",
+        "Failed debits of the last 90 days for which no refund is listed after a day",
+        missing_refund_count(now),
     )
 
 
