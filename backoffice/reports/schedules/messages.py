@@ -40,26 +40,45 @@ def send_due_messages() -> int:
     """
     if not settings.PUBLIC_URL:
         return 0
-    now = clock.now()
+    now, sent = clock.now(), 0
     due = ExportJob.objects.filter(mail_due_at__lte=now).select_related("person", "schedule__owner")
-    return sum(
-        _send_message(job) for job in due if claim_due_row(job, "mail_due_at", until=now + MAIL_RETRY_AFTER)
+    for job in due:
+        if not claim_due_row(job, "mail_due_at", until=now + MAIL_RETRY_AFTER):
+            continue
+        try:
+            sent += _mail_for(job)
+        except (smtplib.SMTPException, OSError) as exc:
+            _keep_or_drop(job, exc)
+            if _is_server_away(exc):
+                break  # each of the others would wait as long; the next round takes the next one
+            continue
+        ExportJob.objects.filter(pk=job.pk).update(mail_due_at=None)
+    return sent
+
+
+def _keep_or_drop(job: ExportJob, exc: Exception) -> None:
+    """It is tried again for seven days. The log gets no address of a person, which the text of the failure may have."""
+    if job.ended_at is None or job.ended_at > clock.now() - MAIL_GIVEN_UP_AFTER:
+        logger.warning("The email about export %s could not be sent and is retried: %s", job.pk, _reason(exc))
+        return
+    logger.warning(
+        "The email about export %s could not be sent for seven days and is dropped: %s", job.pk, _reason(exc)
     )
-
-
-def _send_message(job: ExportJob) -> bool:
-    try:
-        is_sent = _mail_for(job)
-    except (smtplib.SMTPException, OSError) as exc:
-        if job.ended_at is None or job.ended_at > clock.now() - MAIL_GIVEN_UP_AFTER:
-            logger.warning("The email about export %s could not be sent and is retried: %s", job.pk, exc)
-            return False
-        logger.warning(
-            "The email about export %s could not be sent for seven days and is dropped: %s", job.pk, exc
-        )
-        is_sent = False
     ExportJob.objects.filter(pk=job.pk).update(mail_due_at=None)
-    return is_sent
+
+
+def _is_server_away(exc: Exception) -> bool:
+    """Whether the server was not reached, or did not answer in time; otherwise it refused this mail."""
+    is_lost = isinstance(exc, (smtplib.SMTPServerDisconnected, smtplib.SMTPConnectError))
+    return is_lost or not isinstance(exc, smtplib.SMTPException)
+
+
+def _reason(exc: Exception) -> str:
+    """The kind of the failure, with the codes of the server if it refused the recipient."""
+    if isinstance(exc, smtplib.SMTPRecipientsRefused):
+        codes = sorted({str(code) for code, _text in exc.recipients.values()})
+        return f"the server refuses the recipient ({', '.join(codes)})"
+    return type(exc).__name__ if isinstance(exc, smtplib.SMTPException) else str(exc) or type(exc).__name__
 
 
 def _mail_for(job: ExportJob) -> bool:

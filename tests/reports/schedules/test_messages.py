@@ -1,12 +1,16 @@
 """The messages of schedules: a link that needs sign-in, to whoever may still read the report."""
 
-from collections.abc import Callable
+import smtplib
+import uuid
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
 from django.core import mail
 from django.core.checks import run_checks
+from django.core.mail import EmailMessage
+from django.core.mail.backends.locmem import EmailBackend as LocmemBackend
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -69,6 +73,49 @@ def test_a_failed_message_is_abandoned_after_seven_days(
 
     assert caplog.text.count("could not be sent and is retried") == 1
     assert caplog.text.count("is dropped") == 1
+
+
+class FailsFirst(LocmemBackend):
+    """Fails to send the first mail."""
+
+    failure: Exception
+    tries = 0
+
+    def send_messages(self, messages: Sequence[EmailMessage]) -> int:
+        FailsFirst.tries += 1
+        if FailsFirst.tries == 1:
+            raise FailsFirst.failure
+        return super().send_messages(messages)
+
+
+@pytest.fixture
+def fails_first(auditor: User, settings: Settings, public_address: None) -> None:
+    """Two messages are due, and the first cannot be sent."""
+    job = ran(stored_schedule(auditor))
+    job.pk, job.due_at = uuid.uuid4(), clock.now()
+    job.save(force_insert=True)
+    settings.EMAIL_BACKEND = f"{__name__}.FailsFirst"
+    FailsFirst.tries = 0
+
+
+@pytest.mark.usefixtures("fails_first")
+@pytest.mark.parametrize("failure", [TimeoutError("timed out"), smtplib.SMTPServerDisconnected("gone")])
+def test_a_mail_server_that_is_away_is_waited_for_once_in_a_round(failure: Exception) -> None:
+    """Each further message would wait as long, and the job would count as late."""
+    FailsFirst.failure = failure
+    assert (messages.send_due_messages(), FailsFirst.tries) == (0, 1)
+    assert messages.send_due_messages() == 1
+    assert ExportJob.objects.filter(mail_due_at__gt=clock.now()).count() == 1  # is tried again
+
+
+@pytest.mark.usefixtures("fails_first")
+def test_a_refused_recipient_delays_no_other_and_is_not_named_in_the_log(
+    auditor: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    FailsFirst.failure = smtplib.SMTPRecipientsRefused({auditor.email: (550, b"no such user")})
+    assert messages.send_due_messages() == 1
+    assert "is retried: the server refuses the recipient (550)" in caplog.text
+    assert auditor.email not in caplog.text
 
 
 def later_by(length: timedelta) -> datetime:
