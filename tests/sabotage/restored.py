@@ -182,7 +182,7 @@ RESTORED = (
     Safeguard(
         "what a journal proves is not offered for sending",
         "backoffice.operations.pages.operation.panel:_cannot_be_sent_now",
-        {" or may_have_been_sent(operation)": ""},
+        {"may_have_been_sent(operation) or ": ""},
         (
             "tests/operations/pages/test_restore_incident.py::test_an_operation_that_may_have_been_sent_is_"
             "never_offered_for_sending[resumed-open]"

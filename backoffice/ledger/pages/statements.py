@@ -22,7 +22,7 @@ from backoffice.ledger.statements.continuity import (
     is_checked_by_currency,
     unplaceable_count,
 )
-from backoffice.ledger.statements.refunds import missing_refunds
+from backoffice.ledger.statements.refunds import cached_missing_refunds
 from backoffice.ledger.statements.statement import build_statements, statement_transactions
 from backoffice.ledger.transactions.sql import consistent_read
 
@@ -74,7 +74,7 @@ def continuity(request: HttpRequest) -> HttpResponse:
             context |= {
                 "days": breaks_by_day(breaks),
                 "missing_refunds": [
-                    debit for debit in missing_refunds(timezone.now()) if one in {"", debit.currency}
+                    debit for debit in cached_missing_refunds(timezone.now()) if one in {"", debit.currency}
                 ],
                 "unplaceable": unplaceable_count([one] if one else list(currencies), *form.period),
             }

@@ -35,9 +35,9 @@ def missing_refunds(now: datetime) -> list[Transaction]:
     return [debit for debit in unnamed if not _take_refund(debit, refunds)][::-1]
 
 
-def missing_refund_count(now: datetime) -> int:
-    """How many there are, at most a minute old."""
-    return cached_in_process("missing_refunds", lambda: len(missing_refunds(now)), _CACHE_SECONDS)
+def cached_missing_refunds(now: datetime) -> list[Transaction]:
+    """The same, at most a minute old."""
+    return cached_in_process("missing-refunds", lambda: missing_refunds(now), _CACHE_SECONDS)
 
 
 def _incoming(debits: Iterable[Transaction]) -> dict[tuple[str, Decimal], list[Transaction]]:

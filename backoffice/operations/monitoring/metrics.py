@@ -29,7 +29,7 @@ from backoffice.core.telemetry.readiness import Part
 from backoffice.core.web.middleware import is_from_this_machine
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import open_break_count, unchecked_currencies
-from backoffice.ledger.statements.refunds import missing_refund_count
+from backoffice.ledger.statements.refunds import cached_missing_refunds
 from backoffice.operations.models.monitoring import Heartbeat, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.monitoring.inspection import SystemHealth, system_health
@@ -169,7 +169,7 @@ def _continuity(now: datetime) -> Iterator[GaugeMetricFamily]:
     yield _gauge(
         "refunds_missing",
         "Failed debits of the last 90 days for which no refund is listed after a day",
-        missing_refund_count(now),
+        len(cached_missing_refunds(now)),
     )
 
 

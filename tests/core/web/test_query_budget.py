@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_engine]
 BUDGET = 6
 ABOVE = {
     "governance:policy_review": 11,  # who could approve under each rule, and the replay of 90 days
-    "ledger:continuity": 8,  # the breaks, and the failed debits without a refund
+    "ledger:continuity": 7,
     "ledger:statements": 17,
     "operations:bulk_send": 9,
     "operations:detail": 7,  # of a pending operation: who can approve it, and who is on leave

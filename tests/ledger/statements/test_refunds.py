@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -71,6 +72,7 @@ def test_the_page_of_balance_continuity_lists_it(client: Client, auditor: User, 
     page = sign_in(client, auditor).get(reverse("ledger:continuity")).content.decode()
     assert "Failed without refund" not in page
     debit = failed(occurred_at=timezone.now() - timedelta(days=2))
+    cache.delete("missing-refunds")
     page = client.get(reverse("ledger:continuity")).content.decode()
     assert "Failed without refund" in page
     assert reverse("operations:transaction", args=[debit.pk]) in page
