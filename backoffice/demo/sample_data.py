@@ -39,6 +39,7 @@ from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.otp import UsedOtp
+from backoffice.operations.models.reconciliation import ReconciliationState
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals, prepare
 from payments_gateway import BANKS, TransactionRecord
@@ -227,6 +228,15 @@ def new_sample_operations(otp: Callable[[], SecretStr]) -> SampleOperations:
     }
     timing_rng, choice_rng = (random.Random(2026) for _ in range(2))  # noqa: S311 - the same history each time, nothing secret
     return SampleOperations(people, timing_rng, choice_rng, otp)
+
+
+def begin_reconciliation() -> None:
+    """Compare what the provider lists from now on.
+
+    Otherwise everything since the older of the unknown outcomes would be unrecognised: more than a day of the
+    provider's sample history.
+    """
+    ReconciliationState.objects.update_or_create(pk=1, defaults={"begins_at": clock.now()})
 
 
 def make_sample_unknown_outcomes(history: SampleOperations) -> None:

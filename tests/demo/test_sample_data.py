@@ -6,9 +6,18 @@ import pytest
 from pydantic import SecretStr
 
 from backoffice.demo.people import ensure_people
-from backoffice.demo.sample_data import SampleOperations, new_sample_operations
+from backoffice.demo.sample_data import (
+    SampleOperations,
+    begin_reconciliation,
+    make_sample_unknown_outcomes,
+    new_sample_operations,
+)
+from backoffice.ledger.mirror import sync
+from backoffice.ledger.models import Transaction
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult
 from backoffice.operations.outcome import confirmation
+from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Status
 from tests.sandbox_process import SandboxProcess
 
@@ -34,6 +43,16 @@ def test_a_withdrawal_in_progress_succeeds_after_an_hour(
     assert confirmation.confirm_operation(operation.pk).status == Status.PROCESSING
     sandbox.advance(120)
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
+
+
+def test_the_sample_history_of_the_provider_is_not_unrecognised(history: SampleOperations) -> None:
+    """Though an operation of the demo is more than a day old."""
+    begin_reconciliation()
+    make_sample_unknown_outcomes(history)
+    sync.load_all(lambda _progress: None)
+    reconcile()
+    assert Transaction.objects.exists()
+    assert not Comparison.objects.filter(result=ReconciliationResult.UNRECOGNISED).exists()
 
 
 def test_an_expired_operation_has_a_valid_seal(history: SampleOperations) -> None:

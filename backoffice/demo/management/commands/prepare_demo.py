@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from backoffice.demo.people import NotDemoDatabaseError, ensure_people, sandbox_totp
 from backoffice.demo.sample_data import (
+    begin_reconciliation,
     make_sample_balances,
     make_sample_operations,
     make_sample_unknown_outcomes,
@@ -43,6 +44,7 @@ class Command(BaseCommand):
 
 def _make_sample_data() -> None:
     journal.write_database(journal.database_line())  # as before every claim: without a journal payments pause
+    begin_reconciliation()
     history = new_sample_operations(sandbox_totp)
     make_sample_governance(history)
     make_sample_unknown_outcomes(history)
