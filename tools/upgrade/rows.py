@@ -46,8 +46,9 @@ PREPARER, APPROVER, AUDITOR = "Tunde Bello", "Amara Okafor", "Ngozi Eze"
 ADMINISTRATORS = ("Bisi Ojo", "Chidi Nwosu")
 NOT_EXECUTED_ANSWER, UNREADABLE = (422, '{"message": "no"}'), (502, "bad gateway")
 MATCHED_AFTER = timedelta(minutes=2)  # no transaction is matched with an unknown outcome sooner
-# The longest time for the sweeper; a worker may send each release first (`jobs.WORKER_HEAD_START`).
-MAX_SECONDS = 30.0
+# The longest time for the sweeper, on a slow machine with other work; it ends as soon as nothing is under way. A worker
+# may send each release first (`jobs.WORKER_HEAD_START`).
+MAX_SECONDS = 600.0
 # The provider accepts each one-time code once.
 _codes = itertools.count(1 if sys.argv[-1] == "make" else 500_000)
 

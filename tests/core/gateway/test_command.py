@@ -75,14 +75,14 @@ def row(done: Ran, operation: str) -> str:
     return re.sub(r" {2,}", "  ", " ".join(parts))
 
 
-def test_every_read_of_a_conforming_provider_passes(run: Run, sandbox_process: SandboxProcess) -> None:
-    done = run(sandbox_process.url, "check", "--account-number", "0123456789", "--bank-code", "044")
+def test_every_read_of_a_conforming_provider_passes(run: Run, sandbox: SandboxProcess) -> None:
+    done = run(sandbox.url, "check", "--account-number", "0123456789", "--bank-code", "044")
     assert (done.returncode, done.stderr) == (0, "")
     for name in READS:
         assert re.fullmatch(rf"{name}  answered, HTTP 200  \d+ ms  none", row(done, name))
-    assert f"Clock of {sandbox_process.url}: correct." in done.stdout
+    assert f"Clock of {sandbox.url}: correct." in done.stdout
     assert f"{len(READS)} answered. Addresses and credentials work." in done.stdout
-    assert sandbox_process.api_key not in done.stdout
+    assert sandbox.api_key not in done.stdout
 
 
 RESOLVED = ("--account-number", "0123456789", "--bank-code", "044")
