@@ -127,9 +127,12 @@ class PageCheck:
 
 
 class PageChecker:
-    """A page of one person that goes from place to place, and notes what it consists of each time."""
+    """A page of one person that goes from place to place, and notes what it consists of each time.
 
-    def __init__(self, people: People, person: str) -> None:
+    `checked_looks` are those that pages have had before, also other people's. It adds its own.
+    """
+
+    def __init__(self, people: People, person: str, checked_looks: dict[int, None]) -> None:
         self.people = people
         self.page = people.browser() if person == NOBODY else people.page_of(person)
         # Every page is measured as it arrives first, with all its files.
@@ -139,7 +142,7 @@ class PageChecker:
         self.responses: list[Response] = []
         self.requests: list[Request] = []
         self.is_loaded = False
-        self.checked_looks: dict[int, None] = {}
+        self.checked_looks = checked_looks
         self.page.on("request", self._begin_anew_with_a_page)
         self.page.on("load", self._end_what_is_critical)
         self.page.on("response", self._note)

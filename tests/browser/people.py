@@ -67,7 +67,9 @@ class People:
     def page_of(self, name: str, *, scripts: bool = True) -> Page:
         """A page of somebody who signed in a short while ago."""
         if name not in self.sign_ins or not self.sign_ins[name].is_fresh:
-            self.sign_in(self.browser(), name)
+            page = self.browser()
+            self.sign_in(page, name)
+            page.close()  # what is open goes on polling
         if (name, scripts) not in self.browsers:
             state = self.sign_ins[name].state
             self.browsers[name, scripts] = self._context(scripts=scripts, storage_state=state)

@@ -40,9 +40,11 @@ def shared_people(chromium: Browser, stack: Stack) -> Iterator[People]:
 def page_checkers(shared_people: People) -> Iterator[Callable[[str], PageChecker]]:
     """One page for each person, which goes to all of that person's places; a new one when the second factor ages.
 
-    It is left at an empty page while others visit theirs: what is open goes on polling.
+    It is left at an empty page while others visit theirs, and closed before its successor: what is open goes on
+    polling.
     """
     pages: dict[str, tuple[SignIn | None, PageChecker]] = {}
+    checked_looks: dict[int, None] = {}
     sign_ins = shared_people.sign_ins
     visitor = ""
 
@@ -53,7 +55,9 @@ def page_checkers(shared_people: People) -> Iterator[Callable[[str], PageChecker
         visitor = person
         signed_in = sign_ins.get(person)
         if person not in pages or pages[person][0] is not signed_in or (signed_in and not signed_in.is_fresh):
-            checker = PageChecker(shared_people, person)
+            if person in pages:
+                pages[person][1].page.close()
+            checker = PageChecker(shared_people, person, checked_looks)
             pages[person] = sign_ins.get(person), checker
         return pages[person][1]
 
