@@ -33,8 +33,8 @@ def ended_by_unusable_database() -> Iterator[None]:
 
 @contextmanager
 def ended_by_closed_output() -> Iterator[None]:
-    """If nobody reads the output any more, as after `| head -n 1`, the block ends the process with exit code 1 and
-    without another word.
+    """If the output is a pipe that its reader has closed, as `| head -n 1` does, the block ends the process with exit
+    code 1 and prints nothing more.
     """
     try:
         try:
