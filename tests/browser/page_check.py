@@ -39,16 +39,20 @@ COLOURS = {
     "rules": {"color-contrast-enhanced": {"enabled": False}},
 }
 
-TOO_WIDE = """() => {
+OVERFLOW = """() => {
     const { scrollWidth } = document.scrollingElement;
-    if (scrollWidth <= innerWidth) return null;
-    const beyond = [...document.querySelectorAll("main *, header *, footer *")]
+    const beyond = scrollWidth > innerWidth && [...document.querySelectorAll("main *, header *, footer *")]
         .filter((element) => element.getBoundingClientRect().right > innerWidth + 1);
-    return `${scrollWidth} px: ` + beyond.slice(-1).map((one) => one.outerHTML.slice(0, 150));
+    const panels = [...document.querySelectorAll("main .panel")].filter(
+        (panel) => panel.scrollWidth > panel.clientWidth && getComputedStyle(panel).overflowX !== "visible");
+    return {
+        page: beyond ? [`${scrollWidth} px: ` + beyond.slice(-1).map((one) => one.outerHTML.slice(0, 150))] : [],
+        panels: panels.map((panel) =>
+            `${panel.scrollWidth} px in ${panel.clientWidth} px: ${panel.outerHTML.slice(0, 150)}`),
+    };
 }"""
-SCROLLING_PANELS = """() => [...document.querySelectorAll("main .panel")]
-    .filter((panel) => panel.scrollWidth > panel.clientWidth && getComputedStyle(panel).overflowX !== "visible")
-    .map((panel) => `${panel.scrollWidth} px in ${panel.clientWidth} px: ${panel.outerHTML.slice(0, 150)}`)"""
+"""What is wider than its space: the page, and its panels."""
+
 OPEN_EVERYTHING = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
 VIOLATIONS = "async (options) => (await axe.run(document, options)).violations"
 CHECK_NEW_COLOURS = """async ({checked, options}) => {
@@ -201,10 +205,9 @@ class PageChecker:
     def _measure_widths(self, seen: PageCheck, widths: tuple[int, ...], language: str) -> None:
         for width in widths:
             self.page.set_viewport_size({"width": width, "height": _HEIGHT})
-            if wide := self.page.evaluate(TOO_WIDE):
-                seen.too_wide.append(f"{width} {language}: {wide}")
-            scrolling = self.page.evaluate(SCROLLING_PANELS)
-            seen.scrolling_panels += [f"{width} {language}: {panel}" for panel in scrolling]
+            overflow = self.page.evaluate(OVERFLOW)
+            seen.too_wide += [f"{width} {language}: {page}" for page in overflow["page"]]
+            seen.scrolling_panels += [f"{width} {language}: {panel}" for panel in overflow["panels"]]
 
     def _barriers(self) -> list[str]:
         """What axe-core calls moderate or worse, as `scheme: rule at element`. Colours are checked in both schemes,
