@@ -293,7 +293,15 @@ else:
     _options = DATABASES["default"].setdefault("OPTIONS", {})
     _flags = ("-c jit=off", _options.get("options"), "-c synchronous_commit=on")
     _options["options"] = " ".join(flag for flag in _flags if flag)
-    _options.setdefault("connect_timeout", 5)  # seconds, until a page says that the database is away
+    # How long until a page says that the database is away. The last four are for a lost machine or network: nothing
+    # answers then, and a statement would wait for up to two hours. A server that is there has all the time it needs.
+    _lost_server = {
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 2,
+        "tcp_user_timeout": 20_000,
+    }
+    DATABASES["default"]["OPTIONS"] = {"connect_timeout": 5, **_lost_server, **_options}
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 #: The same database, with the role that owns its tables and migrates. Only `manage.py migrate` uses it, so give it to

@@ -456,13 +456,17 @@ def test_hsts_holds_for_a_year_and_for_subdomains_unless_they_are_left_out() -> 
     assert settings_in(SANDBOX)["SECURE_HSTS_SECONDS"] == 0
 
 
-def test_postgresql_commits_are_synchronous_and_compiles_nothing_and_url_options_are_kept() -> None:
+def test_the_options_of_a_postgresql_connection() -> None:
     address = "postgres://countersign@db.example/countersign?sslmode=verify-ca&options=-c%20lock_timeout%3D5s"
     database = settings_in({**PRODUCTION, "COUNTERSIGN_DATABASE_URL": address})["DATABASES"]["default"]
     assert database["OPTIONS"] == {
         "sslmode": "verify-ca",
         "options": "-c jit=off -c lock_timeout=5s -c synchronous_commit=on",
         "connect_timeout": 5,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 2,
+        "tcp_user_timeout": 20_000,
     }
 
 
