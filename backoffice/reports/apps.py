@@ -33,6 +33,10 @@ class ReportsConfig(AppConfig):
 
     def ready(self) -> None:
         from backoffice.audit.models import SENTENCES
+        from backoffice.operations.pages.system.attention import FURTHER_ATTENTION
+        from backoffice.reports.attention import mail_attention
+
+        FURTHER_ATTENTION.append(mail_attention)
 
         SENTENCES["failure"] = failure_sentence
         SENTENCES["not_sent"] = lambda missed: "; ".join(map(obstacle_sentence, missed)) or gettext("none")

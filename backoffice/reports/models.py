@@ -1,17 +1,19 @@
 """Tables of background exports and schedules, and the permitted state transitions of an export."""
 
 import uuid
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q, TextChoices
+from django.db.models import Q, QuerySet, TextChoices
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.models import User, validate_time_zone
+from backoffice.core import clock
 from backoffice.reports.calendar import Frequency, RelativePeriod, frequency_text
 from backoffice.reports.errors import failure_sentence, obstacle_sentence
 from backoffice.reports.report import FileFormat
@@ -231,6 +233,17 @@ class ExportJob(models.Model):
             "estimate",
         )
         return {name: getattr(self, name) for name in names}
+
+
+_MAIL_LATE_AFTER = timedelta(minutes=15)
+
+
+def late_mails() -> QuerySet[ExportJob]:
+    """Exports whose mail should have been sent by now: the mail server is away or refuses it."""
+    mailed = ExportJob.objects.filter(
+        mail_due_at__isnull=False, state__in=[ExportState.DONE, ExportState.FAILED]
+    )
+    return mailed.filter(ended_at__lte=clock.now() - _MAIL_LATE_AFTER)
 
 
 def work_folder() -> Path:

@@ -7,6 +7,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Prefetch
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -28,7 +29,7 @@ from backoffice.reports.calendar import (
 from backoffice.reports.definitions.catalogue import REPORTS, reports_for
 from backoffice.reports.errors import ReportError, ScheduleError
 from backoffice.reports.exports.request_codec import FilterDescriber, describe_filters, encode_request
-from backoffice.reports.models import Schedule
+from backoffice.reports.models import ExportJob, ExportState, Schedule, late_mails
 from backoffice.reports.pages.report import ReportQuery, get_readable_report, report_query
 from backoffice.reports.report import AnyReport, ReportPeriod
 from backoffice.reports.schedules import services
@@ -115,7 +116,8 @@ def schedules(request: StaffRequest) -> HttpResponse:
     """The schedules that the person owns or receives."""
     if not reports_for(request.user):
         raise PermissionDenied
-    visible = list(visible_schedules(request.user))
+    late = Prefetch("exports", late_mails().select_related("person"), to_attr="late_mails")
+    visible = list(visible_schedules(request.user).prefetch_related(late))
     describe, obstacles = FilterDescriber(), recipients_with_obstacles(visible)
     rows = [
         (
@@ -125,12 +127,19 @@ def schedules(request: StaffRequest) -> HttpResponse:
             report.headings_of(schedule.columns),
             obstacles[schedule.pk],
             vars(schedule)["last_failures"],
+            _people_without_mail(schedule, vars(schedule)["late_mails"]),
         )
         for schedule in visible
         if (report := REPORTS.get(schedule.report))
     ]
     context = {"schedules": rows, "has_address": bool(settings.PUBLIC_URL)}
     return render(request, "reports/schedules.html", context)
+
+
+def _people_without_mail(schedule: Schedule, late: list[ExportJob]) -> list[str]:
+    """Whom a mail about this schedule has not reached: of a failure its owner, otherwise the recipient."""
+    people = {schedule.owner if job.state == ExportState.FAILED else job.person for job in late}
+    return sorted(map(str, people))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -5,7 +5,7 @@ An email contains a link that requires sign-in and how fresh the file is, but no
 
 import logging
 import smtplib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -25,7 +25,7 @@ from backoffice.reports.models import ExportJob, ExportState
 
 logger = logging.getLogger(__name__)
 
-MAIL_RETRY_AFTER = timedelta(minutes=5)
+FIRST_RETRY, LAST_RETRY = timedelta(minutes=5), timedelta(hours=1)
 MAIL_GIVEN_UP_AFTER = timedelta(days=7)
 
 
@@ -36,14 +36,14 @@ def send_due_messages() -> int:
 
     Each is claimed by advancing its time, so one that fails, or whose process is killed, is retried later: a
     recipient may get two, but never none. After `MAIL_GIVEN_UP_AFTER` it is dropped: by then the file has
-    expired, and a failure is shown on the page of schedules.
+    expired, and a failure is shown on the page of schedules. Until then pages name it (`late_mails`).
     """
     if not settings.PUBLIC_URL:
         return 0
     now, sent = clock.now(), 0
     due = ExportJob.objects.filter(mail_due_at__lte=now).select_related("person", "schedule__owner")
     for job in due:
-        if not claim_due_row(job, "mail_due_at", until=now + MAIL_RETRY_AFTER):
+        if not claim_due_row(job, "mail_due_at", until=now + _wait_before_retry(job, now)):
             continue
         try:
             sent += _mail_for(job)
@@ -54,6 +54,11 @@ def send_due_messages() -> int:
             continue
         ExportJob.objects.filter(pk=job.pk).update(mail_due_at=None)
     return sent
+
+
+def _wait_before_retry(job: ExportJob, now: datetime) -> timedelta:
+    """As long again as it has been due, within limits: a server may block whoever repeats what it refuses."""
+    return min(max(now - (job.ended_at or now), FIRST_RETRY), LAST_RETRY)
 
 
 def _keep_or_drop(job: ExportJob, exc: Exception) -> None:

@@ -23,7 +23,6 @@ from backoffice.core.telemetry.processes import report
 from backoffice.core.telemetry.provider_calls import Call, CallOutcome
 from backoffice.operations import jobs
 from backoffice.operations.models.monitoring import Heartbeat, Inspection
-from backoffice.operations.pages.system.attention import FURTHER_ATTENTION, Attention
 from payments_gateway import (
     CredentialsError,
     OutcomeUnknownError,
@@ -148,14 +147,6 @@ def test_a_job_that_works_again_is_not_failing() -> None:
     jobs.record_heartbeat("sync_if_due")
     row = Heartbeat.objects.get(job="sync_if_due")
     assert (row.is_failing, row.error) == (False, "ReadTimeout")
-
-
-def test_other_apps_add_what_they_find(shown: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "backoffice.operations.pages.system.page.FURTHER_ATTENTION",
-        [*FURTHER_ATTENTION, lambda: [Attention("Messages were not delivered.", "View them.")]],
-    )
-    assert "<b>Messages were not delivered.</b> View them." in shown()
 
 
 def test_the_role_of_the_database_is_named_if_it_has_rights_too_many(

@@ -52,7 +52,7 @@ def test_a_failed_message_is_retried(auditor: User, settings: Settings) -> None:
 
     kept_at = ExportJob.objects.get(pk=job.pk).mail_due_at
     assert kept_at is not None
-    assert kept_at > clock.now() + messages.MAIL_RETRY_AFTER - timedelta(minutes=1)
+    assert kept_at > clock.now() + messages.FIRST_RETRY - timedelta(minutes=1)
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     ExportJob.objects.filter(pk=job.pk).update(mail_due_at=clock.now())
     assert messages.send_due_messages() == 1
@@ -73,6 +73,56 @@ def test_a_failed_message_is_abandoned_after_seven_days(
 
     assert caplog.text.count("could not be sent and is retried") == 1
     assert caplog.text.count("is dropped") == 1
+
+
+@pytest.mark.parametrize(("ended_ago", "waits"), [(1, 5), (20, 20), (600, 60)])
+def test_the_longer_a_message_fails_the_longer_the_next_try_waits(
+    auditor: User, settings: Settings, ended_ago: int, waits: int
+) -> None:
+    """A server that refuses a recipient for good is not asked two thousand times in seven days."""
+    job = ran(stored_schedule(auditor))
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
+    ExportJob.objects.filter(pk=job.pk).update(ended_at=clock.now() - timedelta(minutes=ended_ago))
+    messages.send_due_messages()
+    retried_at = ExportJob.objects.get(pk=job.pk).mail_due_at
+    assert retried_at is not None
+    assert timedelta() <= clock.now() + timedelta(minutes=waits) - retried_at < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("filters", "minutes_late", "is_named"),
+    [
+        ({"group": ["export"]}, 20, True),
+        ({"group": ["export"]}, 10, False),
+        ({"actor": ["999999"]}, 20, True),  # fails, and a mail tells the owner
+    ],
+)
+def test_pages_name_whom_no_message_reached(
+    auditor: User,
+    administrator: User,
+    client: Client,
+    sign_in: Callable[[Client, User], Client],
+    filters: dict[str, list[str]],
+    minutes_late: int,
+    is_named: bool,
+) -> None:
+    job = ran(stored_schedule(auditor, administrator, filters=filters))
+    missed = administrator if job.state == ExportState.DONE else auditor
+    ExportJob.objects.filter(pk=job.pk).update(ended_at=clock.now() - timedelta(minutes=minutes_late))
+    sign_in(client, auditor)
+
+    def shown() -> tuple[bool, bool]:
+        schedules = client.get(reverse("reports:schedules")).content.decode()
+        system = client.get(reverse("operations:system")).content.decode()
+        return (
+            f"The email could not be delivered to {missed}." in schedules,
+            "1 email of a scheduled report could not be delivered and is retried." in system,
+        )
+
+    assert shown() == (is_named, is_named)
+    assert messages.send_due_messages() == 1
+    assert shown() == (False, False)
 
 
 class FailsFirst(LocmemBackend):
