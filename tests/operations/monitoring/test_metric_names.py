@@ -186,6 +186,23 @@ def test_a_stopped_sweeper_is_one_alert_and_not_one_for_each_job(tmp_path: Path)
     assert fired(tmp_path, dict.fromkeys([*jobs, *late], "0x30"), minutes=20, alerts=alerts) == {}
 
 
+@pytest.mark.promtool
+def test_a_missing_sweeper_is_one_alert_once_its_jobs_are_late(tmp_path: Path) -> None:
+    alerts = ["CountersignSweeperStopped", "CountersignProcessMissing"]
+    gone = {
+        'countersign_sweeper_age_seconds{exported_job="a"}': "0+60x30",
+        'countersign_processes{kind="sweeper"}': "0x30",
+        'countersign_processes{kind="web"}': "2x30",
+    }
+    assert fired(tmp_path, gone, minutes=3, alerts=alerts) == {"CountersignProcessMissing": 1}
+    assert fired(tmp_path, gone, minutes=20, alerts=alerts) == {"CountersignSweeperStopped": 1}
+    # Of another kind it is an alert of its own, and of a sweeper that never ran the only one.
+    both = gone | {'countersign_processes{kind="worker"}': "0x30"}
+    assert fired(tmp_path, both, minutes=20, alerts=alerts) == dict.fromkeys(alerts, 1)
+    never_ran = {'countersign_processes{kind="sweeper"}': "0x30"}
+    assert fired(tmp_path, never_ran, minutes=20, alerts=alerts) == {"CountersignProcessMissing": 1}
+
+
 def test_an_app_that_is_set_up_again_gives_its_metrics_once() -> None:
     """Prometheus refuses a page that describes a metric twice."""
     apps.get_app_config("notifications").ready()

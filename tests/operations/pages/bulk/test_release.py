@@ -252,7 +252,7 @@ def test_a_one_time_code_releases_one_operation_and_the_page_asks_for_the_next(
     html = text_of(page)
     assert "Send next operation</button>" in html
     assert f"are sent only when {approver} sends them here." in html
-    assert "sending continues" not in html
+    assert "sending does not depend on it" not in html
     as_approver.post(bulk_release.get_absolute_url(), {"otp": "222222"})
     assert [one.operation_id for one in Release.objects.all()] == [second.pk]
 
@@ -563,7 +563,7 @@ def test_while_a_batch_is_paused_its_operations_are_not_offered_to_be_sent(
     assert (
         f'<a href="/operations/{batch.pk}/rows/">Batch {batch.reference}</a> is paused by {preparer}.' in html
     )
-    assert "sending continues" not in html
+    assert "sending does not depend on it" not in html
     as_approver.post(address, {"otp": "111111"})
     assert not Release.objects.exists()
     control.resume_batch(batch.pk, actor=approver)
@@ -581,13 +581,13 @@ def test_a_paused_batch_does_not_hold_the_other_operations(
     control.pause_batch(batch.pk, actor=preparer)
     carry_out(bulk_release)
     assert [one.operation_id for one in Release.objects.all()] == [other.pk]
-    assert "sending continues" in text_of(as_approver.get(bulk_release.get_absolute_url()))
+    assert "sending does not depend on it" in text_of(as_approver.get(bulk_release.get_absolute_url()))
     with lifted(connection):
         Operation.objects.filter(pk=other.pk).update(status=Status.UNKNOWN)
     html = text_of(as_approver.get(bulk_release.get_absolute_url()))
     assert "1 outcome is unknown; Countersign keeps checking." in html
     assert "Everything is sent." not in html
-    assert "sending continues" not in html
+    assert "sending does not depend on it" not in html
 
 
 def test_a_batch_that_is_paused_during_a_turn_is_sent_after_it_is_resumed(
@@ -645,7 +645,7 @@ def test_an_unknown_outcome_is_not_reported_as_being_sent(
     with lifted(connection):
         Operation.objects.update(status=Status.UNKNOWN)
     html = text_of(as_approver.get(bulk_release.get_absolute_url()))
-    assert "sending continues" not in html
+    assert "sending does not depend on it" not in html
     assert "Everything is sent. 1 outcome is unknown; Countersign keeps checking." in html
     assert "data-poll" in html, "the page shows when the outcome is known"
 
