@@ -93,9 +93,16 @@ def recipients_with_obstacles(schedules: Iterable[Schedule]) -> dict[int, list[s
 
 @transaction.atomic
 def create_schedule(owner: User, members: Mapping[str, Any], recipients: Iterable[User]) -> Schedule:
-    """Create a schedule, due from its next time on. Raises ReportNotAllowedError, ScheduleError."""
+    """Create a schedule, due from its next time on; or return an equal one that runs, as after a double click.
+
+    Raises ReportNotAllowedError, ScheduleError.
+    """
+    User.objects.get_locked(owner.pk)  # the second click waits for the first
     schedule = Schedule(owner=owner, **members)
     people = _checked(schedule, owner, recipients)
+    for equal in Schedule.objects.filter(owner=owner, is_paused=False, **members):
+        if set(equal.recipients.all()) == set(people):
+            return equal
     schedule.next_at = _next_due(schedule, clock.now())
     schedule.save()
     schedule.recipients.set(people)

@@ -54,11 +54,31 @@ def test_more_schedules_take_no_more_queries(
     stored_schedule(auditor, auditor, administrator)
     with CaptureQueriesContext(connection) as of_one:
         browser.get(reverse("reports:schedules"))
-    for _ in range(3):
-        stored_schedule(administrator, auditor, administrator)
+    for number in range(3):
+        stored_schedule(administrator, auditor, administrator, name=f"Morning {number}")
 
     with django_assert_num_queries(len(of_one)):
         browser.get(reverse("reports:schedules"))
+
+
+def test_a_double_click_creates_one_schedule(
+    client: Client, auditor: User, administrator: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(client, auditor)
+    form = f"{reverse('reports:new_schedule', args=['audit-log'])}?group=export&columns=action"
+
+    def save(*recipients: User, **typed: str) -> int:
+        people = [person.pk for person in recipients]
+        answer = browser.post(form, {**TYPED, **typed, "recipients": people}, follow=True)
+        assert "Schedule saved." in answer.content.decode()
+        return Schedule.objects.count()
+
+    assert [save(auditor), save(auditor)] == [1, 1]
+    assert Entry.objects.filter(action="schedule.created").count() == 1
+    assert save(administrator) == 2
+    assert save(auditor, hour="7") == 3
+    Schedule.objects.update(is_paused=True)
+    assert save(auditor) == 4  # the paused one would send nothing
 
 
 def test_a_schedule_is_created_with_the_filters_of_the_report(

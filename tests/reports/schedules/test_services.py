@@ -1,7 +1,9 @@
 """Schedules: exactly one export for each person and due moment, and nothing for whoever may not read it."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -33,6 +35,19 @@ def test_a_new_schedule_runs_at_its_next_due_time(auditor: User) -> None:
     assert (schedule.next_at.hour, schedule.next_at.minute) == (5, 0)  # six in Lagos
     assert services.run_due_schedules() == 0
     assert Entry.objects.filter(action="schedule.created").get().actor_id == auditor.pk
+
+
+def test_the_same_schedule_created_at_the_same_time_exists_once(auditor: User) -> None:
+    start = Barrier(6)
+
+    def create(_number: int) -> int:
+        with closing(connection):
+            start.wait(60)
+            return stored_schedule(auditor).pk
+
+    with ThreadPoolExecutor(6) as threads:
+        assert len(set(threads.map(create, range(6)))) == 1
+    assert Schedule.objects.count() == 1
 
 
 def test_each_recipient_gets_a_separate_export(auditor: User, administrator: User) -> None:
