@@ -302,6 +302,8 @@ class OperationKind(ABC, Generic[P]):
     approval_permission: ClassVar[str] = APPROVE  # who may approve or reject it
     # Title and text shown on success, if the usual ones would mislead.
     success_texts: ClassVar["tuple[StrOrPromise, StrOrPromise] | None"] = None
+    # What its status on success is called, if that of other kinds would mislead.
+    success_label: ClassVar["StrOrPromise | None"] = None
     # Whether it is sent even if the provider cannot be read with the present key.
     skips_preflight: ClassVar[bool] = False
     # Whether the provider's call has a member for its one-time code.

@@ -9,7 +9,7 @@ from uuid import UUID
 from django import forms
 from django.conf import settings
 from django.core.validators import RegexValidator
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, SecretStr, TypeAdapter
 
@@ -306,6 +306,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         _("Payment created"),
         _("The provider created the payment. The payment details for the customer are on this page."),
     )
+    success_label = pgettext_lazy("payment", "Created")  # whether its customer ever pays is another matter
     section = KindSection.MONEY
     permission = PREPARE
     payload_type = PaymentPayload

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib.auth.decorators import permission_required
@@ -36,7 +36,7 @@ from backoffice.ledger.accounts import cached_supported_wallets
 from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations import permissions, selectors
 from backoffice.operations.approval.waiting import WaitingOperations, batches_of, is_waiting_for, waiting_for
-from backoffice.operations.batches.summary import SHOWN_LABELS, has_open_rows, shown_status
+from backoffice.operations.batches.summary import SHOWN_LABELS, has_open_rows, shown_status, status_label
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Approval, Operation
@@ -170,9 +170,12 @@ class OperationFilterForm(ListFilterForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if self.data.get("kind") == BatchKind.name:
-            field: Any = self.fields["status"]
-            field.choices = [(value, SHOWN_LABELS.get(value, label)) for value, label in field.choices]
+        kind, field = self.data.get("kind", ""), cast(Any, self.fields["status"])
+        own_labels = SHOWN_LABELS if kind == BatchKind.name else {}
+        field.choices = [
+            (value, own_labels.get(value) or (status_label(kind, value) if value else label))
+            for value, label in field.choices
+        ]
 
     def chosen(self, user: User) -> OperationFilter:
         """The filter to apply. Call only on a valid form."""
@@ -214,10 +217,6 @@ class OperationTotal:
     status: str
     count: int
     amount: Decimal
-
-    @property
-    def label(self) -> str:
-        return str(Status(self.status).label)
 
 
 def operation_totals(found: QuerySet[Operation]) -> list[OperationTotal]:

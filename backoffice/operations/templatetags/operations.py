@@ -13,7 +13,12 @@ from backoffice.audit.models import Entry
 from backoffice.core.templatetags.display import money
 from backoffice.core.web.formatting import breakable_urls, in_words, unreadable_text
 from backoffice.operations import permissions
-from backoffice.operations.batches.summary import BatchSummary, ShownStatus, statuses_in_list
+from backoffice.operations.batches.summary import (
+    BatchSummary,
+    ShownStatus,
+    status_label,
+    statuses_in_list,
+)
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
@@ -36,6 +41,7 @@ from payments_gateway import Account
 
 register = template.Library()
 register.filter("sentence", sentence_of)
+register.filter("status_label", status_label)
 _TONES = {
     ReconciliationResult.MATCHED: "good",
     ReconciliationResult.MISMATCHED: "warn",

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -24,6 +25,7 @@ from backoffice.operations.states import Status
 from payments_gateway import Payment
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
+from tests.operations.steps import put, show, text_of
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
 
@@ -114,6 +116,29 @@ def test_the_totals_count_a_payment_as_created_and_not_as_succeeded(
     shown = totals.partition("</table>")[0]
     assert ">Created<" in shown
     assert "Succeeded" not in shown
+
+
+def test_every_page_calls_the_status_of_a_created_payment_created(
+    as_approver: Client, preparer: User
+) -> None:
+    """*Succeeded* would read as if its customer had paid."""
+    payment = put(
+        factories.prepared_of_kind("payment", SAMPLES["payment"], preparer),
+        "approved",
+        "sending",
+        "succeeded",
+    )
+    withdrawal = put(factories.prepared(preparer), "approved", "sending", "succeeded")
+    pages = ("/operations/?tab=all", f"/operations/{payment.pk}/", f"/operations/{payment.pk}/receipt/")
+    badge = re.compile(r'class="badge succeeded"[^>]*>\s*(.*?)\s*<')
+    found = {page: badge.findall(text_of(as_approver.get(page))) for page in pages}
+    assert [found[page][0] for page in pages[1:]] == ["Created", "Created"]
+    assert sorted(found[pages[0]]) == ["Created", "Succeeded"]
+    assert badge.findall(text_of(show(as_approver, withdrawal)))[0] == "Succeeded"
+    for kind, label in (("payment", "Created"), ("withdrawal", "Succeeded")):
+        assert f'<option value="succeeded">{label}</option>' in text_of(
+            as_approver.get("/operations/", {"kind": kind})
+        )
 
 
 def test_the_operation_page_shows_the_customers_instructions(
