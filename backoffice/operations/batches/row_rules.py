@@ -12,14 +12,16 @@ from backoffice.operations.batches.columns import BANK_CODE, FileColumns
 from backoffice.operations.batches.reading import CellDoubt, FileRow
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
 from backoffice.recipients.look_alikes import SimilarAccount
+from payments_gateway.money import CURRENCIES
 
 _LISTED = 8  # choices at most that an error names
-_AMOUNT = "amount"
+_AMOUNT, _CURRENCY = "amount", "currency"
 _IDENTIFIERS = {"account", "account_number", "address", "memo", "receiver_username"}
 """Fields whose text is sent as it is, and in which one wrong digit pays somebody else."""
 _RESULTS_OF_ERRORS = {"#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NUM!", "#NULL!"}
 _EXPONENT = re.compile(r"[+-]?\d([.,]\d+)?E[+-]\d+", re.IGNORECASE)
 _BEFORE_COMMA, _AFTER_COMMA = re.compile(r"[+-]?\d{1,3}"), re.compile(r"\d{3}(\.\d+)?")
+_ONE_COMMA = re.compile(r"\d{1,3},\d{3}")
 _QUOTED_CELLS = 100  # characters of cells that an error quotes
 
 
@@ -77,6 +79,12 @@ def cell_errors(names: Sequence[str], row: FileRow, delimiter: str) -> list[list
             '"25,000.00". Otherwise enter the amount with its decimals: 850.00.'
         )
         found.append([_AMOUNT, problem.format(text=rest)])
+    elif doubtful := _doubtful_amount(names, row, delimiter):
+        problem = gettext(
+            "In a file with semicolons, {text} can mean {thousands} or {decimal}. Enter {thousands}.00 or {decimal}."
+        )
+        written = {"thousands": doubtful.replace(",", ""), "decimal": doubtful.replace(",", ".")}
+        found.append([_AMOUNT, problem.format(text=doubtful, **written)])
     if delimiter and any(_has_rows(text, delimiter, len(names)) for text in row.cells):
         problem = gettext("A cell also contains the next rows. Remove the quotation mark at its beginning.")
         found.append(["", problem])
@@ -113,6 +121,17 @@ def _rest_of_amount(names: Sequence[str], row: FileRow, delimiter: str) -> str:
     if is_bank or not (_BEFORE_COMMA.fullmatch(amount) and _AFTER_COMMA.fullmatch(rest)):
         return ""
     return rest if "." in rest or len(row.cells) > len(names) else ""
+
+
+def _doubtful_amount(names: Sequence[str], row: FileRow, delimiter: str) -> str:
+    """The amount if its only comma may separate thousands or decimals; "" if not.
+
+    Semicolons separate the cells where a comma separates decimals, and only some currencies have three of them.
+    """
+    cells = dict(zip(names, row.cells, strict=False))
+    amount, currency = cells.get(_AMOUNT, ""), CURRENCIES.get(cells.get(_CURRENCY, "").strip().upper())
+    is_doubtful = delimiter == ";" and currency is not None and currency.decimals > 2
+    return amount if is_doubtful and _ONE_COMMA.fullmatch(amount) else ""
 
 
 def _has_rows(text: str, delimiter: str, width: int) -> bool:

@@ -110,6 +110,27 @@ def test_empty_cells_at_the_end_of_a_row_are_harmless(preparer: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_comma_that_may_separate_decimals_is_not_taken_for_one_of_thousands(preparer: User) -> None:
+    """Where semicolons separate the cells, 1,250 USDT is usually one and a quarter: 1,250.00 would pay a thousand times
+    as much.
+    """
+
+    def problems(separator: str, *amounts: str) -> list[str | None]:
+        """What is wrong with each of these amounts of USDT."""
+        rows = [separator.join(("USDT", amount, "TRC20", "an address")) for amount in amounts]
+        header = separator.join(("currency", "amount", "network", "address"))
+        found = errors_of(preparer, *rows, header=header, kind="wallet_transfer")
+        return [errors.get("amount") for errors in found]
+
+    doubtful = "In a file with semicolons, 1,250 can mean 1250 or 1.250. Enter 1250.00 or 1.250."
+    assert problems(";", "1,250", "1,250.00", "1.250", "1,250,000") == [doubtful, None, None, None]
+    assert problems(",", '"1,250"') == [None], "no comma separates decimals here"
+    assert errors_of(preparer, "a.person;NGN;1,250;rent", header=NAMES.replace(",", ";")) == [{}], (
+        "kobo are two"
+    )
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_recipient_with_a_cell_beyond_the_headings_has_an_error(preparer: User) -> None:
     (errors,) = errors_of(preparer, "user,Ada,ada.obi,x", header="type,name,account", kind=RECIPIENT)
     assert errors.keys() == {""}
