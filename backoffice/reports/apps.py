@@ -36,7 +36,6 @@ class ReportsConfig(AppConfig):
         from backoffice.operations.pages.system.attention import FURTHER_ATTENTION
         from backoffice.reports.attention import mail_attention
 
-        FURTHER_ATTENTION.append(mail_attention)
-
+        FURTHER_ATTENTION[self.label] = mail_attention
         SENTENCES["failure"] = failure_sentence
         SENTENCES["not_sent"] = lambda missed: "; ".join(map(obstacle_sentence, missed)) or gettext("none")

@@ -1,11 +1,11 @@
 """The list of operations with its tabs and filters, and the list of each kind with its totals."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth.decorators import permission_required
@@ -36,7 +36,7 @@ from backoffice.ledger.accounts import cached_supported_wallets
 from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations import permissions, selectors
 from backoffice.operations.approval.waiting import WaitingOperations, batches_of, is_waiting_for, waiting_for
-from backoffice.operations.batches.summary import SHOWN_LABELS, has_open_rows, shown_status, status_label
+from backoffice.operations.batches.summary import SHOWN_LABELS, has_open_rows, shown_status
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Approval, Operation
@@ -170,12 +170,9 @@ class OperationFilterForm(ListFilterForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        kind, field = self.data.get("kind", ""), cast(Any, self.fields["status"])
-        own_labels = SHOWN_LABELS if kind == BatchKind.name else {}
-        field.choices = [
-            (value, own_labels.get(value) or (status_label(kind, value) if value else label))
-            for value, label in field.choices
-        ]
+        if labels := _own_status_labels(self.data.get("kind", "")):
+            field: Any = self.fields["status"]
+            field.choices = [(value, labels.get(value, label)) for value, label in field.choices]
 
     def chosen(self, user: User) -> OperationFilter:
         """The filter to apply. Call only on a valid form."""
@@ -200,6 +197,14 @@ class OperationFilterForm(ListFilterForm):
             approved_by=values["approved_by"],
             batch=values["batch"],
         )
+
+
+def _own_status_labels(kind: str) -> Mapping[str, "StrOrPromise"]:
+    """What the statuses of this kind are called, where that differs from other kinds."""
+    if kind == BatchKind.name:
+        return SHOWN_LABELS
+    of_success = KINDS[kind].success_label if kind in KINDS else None
+    return {Status.SUCCEEDED: of_success} if of_success else {}
 
 
 class KindFilterForm(OperationFilterForm):

@@ -28,8 +28,8 @@ class Attention:
     is_urgent: bool = True
 
 
-FURTHER_ATTENTION: list[Callable[[], Iterable[Attention]]] = []
-"""Functions that give what apps above this one find. Each app registers its own."""
+FURTHER_ATTENTION: dict[str, Callable[[], Iterable[Attention]]] = {}
+"""By the name of an app above this one: the function that gives what it finds. Each app registers its own."""
 
 
 def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:

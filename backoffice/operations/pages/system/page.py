@@ -77,7 +77,7 @@ def system(request: StaffRequest) -> HttpResponse:
         *of_evidence(destinations, str(journal_problem.label) if journal_problem else ""),
         *of_provider(processes, lacks_otp_secret=otp["otp_managed"] and otp["otp_secret"] is None),
         *of_database_role(),
-        *(one for further in FURTHER_ATTENTION for one in further()),
+        *(one for further in FURTHER_ATTENTION.values() for one in further()),
     ]
     context = {
         "attention": sorted(attention, key=lambda one: not one.is_urgent),
