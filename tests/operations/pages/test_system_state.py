@@ -30,6 +30,7 @@ from payments_gateway import (
     ReadFailedError,
     RejectedError,
 )
+from tests.factories import break_glass
 
 pytestmark = pytest.mark.django_db
 SYSTEM = reverse("operations:system")
@@ -127,6 +128,11 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
         lambda: Inspection.objects.update(violations={"sent_again": {"count": 1, "references": ["W-1"]}}),
         "1 integrity check failed.",
         "Pause payments",
+    ),
+    "one person alone": (
+        lambda: break_glass(User.objects.get()),
+        "1 account change by one person alone.",
+        "Another person must check",
     ),
 }
 

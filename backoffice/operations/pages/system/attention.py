@@ -55,6 +55,17 @@ def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:
             number,
         )
         yield Attention(text, advice, incidents)
+    if health.open_break_glass:
+        number = health.open_break_glass
+        text = ngettext(
+            "{n} account change by one person alone.", "{n} account changes by one person alone.", number
+        ).format(n=number)
+        advice = ngettext(
+            "Another person must check and acknowledge it.",
+            "Another person must check and acknowledge each of them.",
+            number,
+        )
+        yield Attention(text, advice, f"{incidents}#account-changes")
     if chain_fault:
         text = gettext("The last verification of the audit log found a fault: {fault}.").format(
             fault=chain_fault
