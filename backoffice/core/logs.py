@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -120,6 +121,18 @@ def process_name() -> str:
     return {"gunicorn": "web", "runserver": "web", "celery": "worker", "sweep": "sweeper"}.get(
         command, command
     )
+
+
+@contextmanager
+def calls_logged_from(level: int) -> Iterator[None]:
+    """Of calls to the provider, log only what is at least this serious: for commands that print their own progress."""
+    logger = logging.getLogger("payments_gateway")
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def log_uncaught_exceptions() -> None:

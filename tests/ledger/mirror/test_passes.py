@@ -1,5 +1,6 @@
 """The last day is read every hour whatever becomes of the whole list, and what was read before a failure is kept."""
 
+import logging
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -193,6 +194,16 @@ def test_a_command_waits_for_other_readers_for_a_limited_time(
 
     lease.release()
     call_command("mirror")
+
+
+def test_the_command_shows_progress_and_not_a_line_of_the_log_for_each_page(
+    provider: LongList, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with caplog.at_level(logging.INFO):
+        call_command("mirror", "--full")
+    assert "100%  page" in capsys.readouterr().out
+    assert len(provider.asked) > 1
+    assert [record for record in caplog.records if record.name.startswith("payments_gateway")] == []
 
 
 def test_the_last_day_pass_is_due_an_hour_after_the_previous_start() -> None:

@@ -3,7 +3,6 @@
 import logging
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +11,7 @@ from django.db import DatabaseError
 
 from backoffice.core.credentials import KeyInUse, environment_key, key_in_use
 from backoffice.core.gateway import client_configuration, provider_profile
+from backoffice.core.logs import calls_logged_from
 from payments_gateway import NotSentError
 from payments_gateway.config import GatewayConfig
 from payments_gateway.diagnostics import (
@@ -74,7 +74,7 @@ class Command(BaseCommand):
         )
         self._show([("OPERATION", "STATUS", "TIME", "UNEXPECTED")], _FINDING_WIDTHS)
         findings = []
-        with _suppressed_call_log():
+        with calls_logged_from(logging.CRITICAL):  # the table says the same
             for finding in run_diagnostics(config, account):
                 self._show([_row(finding)], _FINDING_WIDTHS)
                 findings.append(finding)
@@ -120,18 +120,6 @@ def _key() -> tuple[KeyInUse, str]:
             f"Uses the API key of the environment. Whether another one is in use is not known: {why}.",
         )
     return key, f"Uses the API key in use: {key.name}."
-
-
-@contextmanager
-def _suppressed_call_log() -> Iterator[None]:
-    """Suppress the log of single calls, which repeats the table."""
-    logger = logging.getLogger("payments_gateway")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _account(number: str, bank_code: str) -> SampleAccount | None:

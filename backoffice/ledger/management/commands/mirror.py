@@ -1,10 +1,12 @@
 """Load the provider's whole transaction list into the mirror, or verify the mirror's totals and breaks."""
 
+import logging
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from backoffice.core.logs import calls_logged_from
 from backoffice.core.web.request_context import call_context
 from backoffice.ledger.mirror import sync
 from backoffice.ledger.mirror.rows import UnstorableRecordError
@@ -45,7 +47,8 @@ class Command(BaseCommand):
         try:
             if restart:
                 sync.restart_full_pass()
-            sync.load_all(bar.show)
+            with calls_logged_from(logging.WARNING):  # a line for each page would tear the bar apart
+                sync.load_all(bar.show)
         except sync.SyncBusyError as exc:
             bar.end()
             raise CommandError(
