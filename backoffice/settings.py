@@ -60,7 +60,7 @@ PUBLIC_URL: str = env.str("COUNTERSIGN_PUBLIC_URL", default="").rstrip("/")
 # == Secrets
 #: Django's secret key. Default: a development value.
 SECRET_KEY: str = env.str("COUNTERSIGN_SECRET_KEY", default=settings_values.DEVELOPMENT_SECRET).strip()
-#: Earlier secret keys, comma-separated: sessions and recovery codes made under them remain valid.
+#: Earlier secret keys, comma-separated: sessions, one-time links and recovery codes made under them remain valid.
 SECRET_KEY_FALLBACKS: list[str] = env.list("COUNTERSIGN_SECRET_KEY_FALLBACKS", default=[])
 #: `id:base64` of 32 bytes each, comma-separated, newest first. Encrypts one-time codes, API keys and the seeds of
 #: authenticators; seals operations, approvals and releases, passwords, authenticators and one-time links. Default: a
