@@ -291,17 +291,21 @@ else:
     # sent must not be pending again. Nothing is compiled (`jit`): with ten thousand open operations the server expects
     # the queries about approvals to take long, and compiles them for seconds, although they take milliseconds.
     _options = DATABASES["default"].setdefault("OPTIONS", {})
-    _flags = ("-c jit=off", _options.get("options"), "-c synchronous_commit=on")
-    _options["options"] = " ".join(flag for flag in _flags if flag)
-    # How long until a page says that the database is away. The last four are for a lost machine or network: nothing
-    # answers then, and a statement would wait for up to two hours. A server that is there has all the time it needs.
-    _lost_server = {
+    # A machine or network that is lost closes no connection. Both ends notice it after 20 seconds instead of two hours:
+    # we stop waiting for an answer, and the server frees the locks of whoever had no statement running. None of these
+    # ends a long statement while both ends are there.
+    _our_end = {
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 2,
         "tcp_user_timeout": 20_000,
     }
-    DATABASES["default"]["OPTIONS"] = {"connect_timeout": 5, **_lost_server, **_options}
+    _keepalives = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=2"
+    _server_end = f"{_keepalives} -c tcp_user_timeout=20s"
+    _flags = ("-c jit=off", _server_end, _options.get("options"), "-c synchronous_commit=on")
+    _options["options"] = " ".join(flag for flag in _flags if flag)
+    # `connect_timeout`: seconds until a page says that the database is away.
+    DATABASES["default"]["OPTIONS"] = {"connect_timeout": 5, **_our_end, **_options}
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 #: The same database, with the role that owns its tables and migrates. Only `manage.py migrate` uses it, so give it to

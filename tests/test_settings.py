@@ -2,6 +2,8 @@
 
 import base64
 import contextlib
+import os
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -458,16 +460,31 @@ def test_hsts_holds_for_a_year_and_for_subdomains_unless_they_are_left_out() -> 
 
 def test_the_options_of_a_postgresql_connection() -> None:
     address = "postgres://countersign@db.example/countersign?sslmode=verify-ca&options=-c%20lock_timeout%3D5s"
+    address += "&keepalives_idle=60"
     database = settings_in({**PRODUCTION, "COUNTERSIGN_DATABASE_URL": address})["DATABASES"]["default"]
     assert database["OPTIONS"] == {
         "sslmode": "verify-ca",
-        "options": "-c jit=off -c lock_timeout=5s -c synchronous_commit=on",
+        "options": "-c jit=off -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=2 "
+        "-c tcp_user_timeout=20s -c lock_timeout=5s -c synchronous_commit=on",
         "connect_timeout": 5,
-        "keepalives_idle": 10,
+        "keepalives_idle": 60,
         "keepalives_interval": 5,
         "keepalives_count": 2,
         "tcp_user_timeout": 20_000,
     }
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no connections")
+def test_both_ends_of_a_database_connection_probe_whether_the_other_is_there() -> None:
+    ours = connection.copy()
+    ours.settings_dict["OPTIONS"] = product_settings.DATABASES["default"]["OPTIONS"]
+    with contextlib.closing(ours), ours.cursor() as cursor:
+        cursor.execute("SELECT current_setting('tcp_user_timeout'), current_setting('tcp_keepalives_idle')")
+        assert cursor.fetchone() == ("20000", "10")
+        with socket.socket(fileno=os.dup(ours.connection.fileno())) as end:
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
 
 
 @pytest.mark.django_db
